@@ -26,6 +26,8 @@ KUBE_SCHEDULER: Final = "reference"
 SCHEDULERS: Final = (KUBE_SCHEDULER, "stowage")
 NODES: Final = ("n0", "n1", "n2", "n3")
 CLASSES: Final = {"e2e-ext-low": 1, "e2e-ext-high": 1000}
+UNCONFIRMED_SECONDS: Final = 90
+"""Timeout for what follows 30 s in which nothing confirms a binding."""
 
 
 def lower(body: Json) -> Json:
@@ -319,3 +321,28 @@ def test_it_binds(cluster: Cluster, namespace: str, run_stowage: StartStowage) -
     wait_for(lambda: len(cluster.events(namespace, "Scheduled")) == 4, "the events")
     told = {event["regarding"]["name"] for event in cluster.events(namespace, "Scheduled")}
     assert told == {"plain", "gpu0", "gpu1", "gpu2"}
+
+
+def test_it_reports_a_binding_and_makes_none(
+    cluster: Cluster, namespace: str, run_stowage: StartStowage
+) -> None:
+    """The event and the condition name its URL; the pod is tried again, and bound at last."""
+    cluster.create_nodes([make_node(name) for name in NODES])
+    with serving(FakeExtender(bind=lambda _: {})) as extender:
+        run_stowage(configuration={"extenders": [extender.config("bind")]})
+        cluster.create_pods([make_pod("p", namespace=namespace)])
+        wait_for(lambda: extender.bodies("bind"), "the extender to be asked")
+
+        [event] = wait_for(
+            lambda: cluster.events(namespace, "FailedScheduling"), "the event", UNCONFIRMED_SECONDS
+        )
+        conditions = cluster.pod(namespace, "p")["status"]["conditions"]
+        [said] = [each for each in conditions if each["type"] == "PodScheduled"]
+        extender.replies["bind"] = failing(404)
+        wait_for(lambda: len(extender.bodies("bind")) > 1, "the extender to be asked again")
+
+    assert said["status"] == "False"
+    assert said["reason"] == "SchedulerError"
+    for told in (event["note"], said["message"]):
+        assert f"extender at URL {extender.url}" in told
+        assert "reported the pod as bound, but the pod has no node" in told

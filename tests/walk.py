@@ -1,13 +1,13 @@
-"""Which functions a plain pod passes through, from its watch line to its bind: counted by a trace.
+"""Counts the functions that a plain pod runs through, from its watch line to its binding.
 
     python -m tests.walk [--alone] [--list]
 
-A daemon and the in-memory API server run in one loop. Counted is every function of `scheduler/`
-that is entered from the line of the watch until the bytes of the binding leave: properties and
-plugins as well. Of pods that come together, those functions are counted that are entered for each
-of them, so what is done once for a batch falls out. With `--alone` one pod comes after the other,
-and each is evaluated by itself. What runs beside them (ticks, other watches) falls out, too.
-Bindings are answered late, so that only their requests leave while it is counted.
+A daemon and the in-memory API server run in one loop. A trace records every function of
+`scheduler/` that is entered from the first watch line until the last binding is written, properties
+and plugins included. `TOGETHER` pods are created at once, and a function counts if it is entered
+for each of them; a function that runs once per batch does not count. With `--alone` pods are
+created one by one, and each is evaluated alone. Only functions of every walk count, so ticks and
+other watches do not. Bindings are answered late, so that nothing else is sent during a walk.
 """
 
 import sys
@@ -22,11 +22,11 @@ from tests.scenario.world import World, play
 
 PODS: Final = 8
 TOGETHER: Final = 32
-"""Pods that come together; few functions that serve all of them are entered as often."""
+"""Pods that are created at once; few functions that run once per batch are entered as often."""
 FIRST: Final = ("daemon/informers/intake.py", "Intake.take_line")
 LAST: Final = ("daemon/client/direct.py", "_Connection.send")
 REQUEST: Final = ("daemon/client/writes.py", "PodWrites.bind")
-"""Of what is sent only bindings end a walk: on a busy machine watches begin anew meanwhile."""
+"""Only requests of bindings end a walk: on a busy machine a watch may be opened meanwhile."""
 _PRODUCT: Final = f"{Path(scheduler.__file__).parent}/"
 _LATE: Final = 3.0
 """Seconds until a binding is answered."""
@@ -34,7 +34,7 @@ _UNNAMED: Final = ("<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcom
 
 
 class Walk:
-    """How often each function ran from the first to the last, in the order of their first calls."""
+    """Counts calls of functions from `FIRST` until each pod's `LAST`, in order of first calls."""
 
     def __init__(self, pods: int = 1) -> None:
         self.entered: Counter[CodeType] = Counter()
@@ -50,7 +50,7 @@ class Walk:
             self._left -= _place(code) == LAST and _is_within(frame, REQUEST)
 
     def functions(self) -> list[tuple[str, str]]:
-        """File and qualified name of each that ran for every pod, those without a name left out."""
+        """Return file and qualified name of each function that ran for every pod and has a name."""
         return [
             _place(code)
             for code, times in self.entered.items()
@@ -63,7 +63,7 @@ def _place(code: CodeType) -> tuple[str, str]:
 
 
 def _is_within(frame: FrameType | None, place: tuple[str, str]) -> bool:
-    """Whether a call is made by a function, or by what that one calls."""
+    """Return whether a call is made by a function, directly or through other calls."""
     while frame is not None and _place(frame.f_code) != place:
         frame = frame.f_back
     return frame is not None
@@ -74,7 +74,7 @@ def _has_bound(world: World, count: int) -> bool:
 
 
 def walks(together: int = 1) -> list[list[tuple[str, str]]]:
-    """One walk for each of several pods, or groups of pods; the first ones are not counted."""
+    """Return the functions of several walks, each of `together` pods, without the first walks."""
     found = []
 
     async def story(world: World) -> None:
@@ -85,7 +85,7 @@ def walks(together: int = 1) -> list[list[tuple[str, str]]]:
             walk = Walk(together)
             names = [f"p{number}-{each}" for each in range(together)]
             wanted = world.bindings() + together
-            # No answer comes before the last binding has left, so no event leaves either.
+            # No binding is answered before the last one is sent, so no event is sent either.
             world.sandbox.faults.delay(_LATE, verb="create", path="*/binding", times=together)
             sys.setprofile(walk)
             for name in names:
@@ -102,14 +102,14 @@ def walks(together: int = 1) -> list[list[tuple[str, str]]]:
 
 
 def common(together: int = 1) -> list[tuple[str, str]]:
-    """The functions of every walk, in the order of the last."""
+    """Return the functions that are in every walk, in the order of the last walk."""
     each = walks(together)
     seen = Counter(function for walk in each for function in walk)
     return [function for function in each[-1] if seen[function] == len(each)]
 
 
 def main() -> None:
-    """Count, and list them when asked to."""
+    """Print the number of functions, and with `--list` the functions."""
     functions = common(1 if "--alone" in sys.argv else TOGETHER)
     if "--list" in sys.argv:
         for file, name in functions:

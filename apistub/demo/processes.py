@@ -1,15 +1,16 @@
 """The two processes of the demo: the sandbox and the daemon, started as by a user.
 
-Each is in a session of its own, so that Ctrl-C reaches only the demo. The demo then ends them.
+Each is in a session of its own, so that Ctrl-C reaches only the demo. The demo then ends them; see
+`child` for a demo that is killed.
 """
 
 import asyncio
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import IO, Final, Self
 
 import yaml
 
@@ -81,7 +82,7 @@ async def start_sandbox(kubeconfig: Path) -> tuple[Program, str]:
     Raises:
         DemoError: it does not start.
     """
-    arguments = ("-m", "apistub", "--port", "0", "--kubeconfig", str(kubeconfig))
+    arguments = ("apistub", "--port", "0", "--kubeconfig", str(kubeconfig))
     return await _started("sandbox", arguments, LISTENING)
 
 
@@ -91,16 +92,13 @@ async def start_console(kubeconfig: Path) -> tuple[Program, str]:
     Raises:
         DemoError: it does not start.
     """
-    arguments = ("-m", "scheduler", "console", "--port", "0", f"--kubeconfig={kubeconfig}")
+    arguments = ("scheduler", "console", "--port", "0", f"--kubeconfig={kubeconfig}")
     return await _started("console", arguments, _CONSOLE)
 
 
 async def _started(name: str, arguments: Sequence[str], before: str) -> tuple[Program, str]:
     """A program in a process of its own, and the address that it says after some words."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments,
-        stdout=PIPE, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
-    )  # fmt: skip
+    process = await _child(arguments, PIPE)
     program = Program(name, process, None)
     said: list[str] = []
     try:
@@ -112,6 +110,14 @@ async def _started(name: str, arguments: Sequence[str], before: str) -> tuple[Pr
         await program.stop()
         raise DemoError(f"the {name} did not start; it said:\n" + "".join(said))
     return program, url
+
+
+async def _child(arguments: Sequence[str], output: int | IO[bytes]) -> Process:
+    """A module in a process of its own, which ends with this one."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "apistub.demo.child", *arguments,
+        stdout=output, stderr=STDOUT, stdin=PIPE, start_new_session=True,
+    )  # fmt: skip
 
 
 async def _url(process: Process, said: list[str], before: str) -> str:
@@ -139,9 +145,7 @@ async def start_daemon(kubeconfig: Path, log: Path) -> Program:
     }
     configuration.write_text(yaml.safe_dump(document))
     with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "scheduler", "run", "--config", str(configuration),
-            "--leader-elect=false", "--secure-port", "0",
-            stdout=output, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
-        )  # fmt: skip
+        arguments = ("scheduler", "run", "--config", str(configuration),
+                     "--leader-elect=false", "--secure-port", "0")  # fmt: skip
+        process = await _child(arguments, output)
     return Program("stowage run", process, log)

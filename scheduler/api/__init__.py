@@ -1,4 +1,4 @@
-"""Cluster objects as scheduling reads them, and the algebra over them.
+"""Cluster objects as scheduling reads them, and operations on them.
 
-Nothing here knows the network, the clock or any other room.
+This room uses no network, no clock and no other room.
 """

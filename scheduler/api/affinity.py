@@ -62,7 +62,7 @@ class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
     """All pod (anti-)affinity terms of a shape.
 
     Attributes:
-        selects_namespaces: whether the labels of namespaces decide which a term means.
+        selects_namespaces: whether any term selects its namespaces by their labels.
     """
 
     required: tuple[AffinityTerm, ...] = ()
@@ -108,7 +108,7 @@ def _alone(namespace: str) -> frozenset[str]:
 
 def _term(term: PodAffinityTerm) -> AffinityTerm:
     # The API server has already merged matchLabelKeys and mismatchLabelKeys into the selector.
-    # Few different keys among very many terms.
+    # Interned: very many terms have few different keys.
     force_setattr(term, "topology_key", intern(term.topology_key))
     return AffinityTerm(
         topology_key=term.topology_key,

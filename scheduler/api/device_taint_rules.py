@@ -1,4 +1,4 @@
-"""Rules that taint devices which are published by others.
+"""DeviceTaintRules: taints for devices that drivers publish.
 
 Source: k8s.io/api resource/v1beta2 types.go (DeviceTaintRule, v0.36).
 """

@@ -1,7 +1,7 @@
 """Devices as scheduling reads and writes them: slices, classes, claims, allocations.
 
-A claim is kept whole, because writes return it to the API server. Optional lists are None if they
-are absent, where the allocator distinguishes that from an empty list.
+All fields of a claim are kept, because writes return them to the API server. An absent optional
+list is None where the allocator distinguishes it from an empty list.
 
 Source: k8s.io/api resource/v1 types.go (v0.36).
 """
@@ -170,7 +170,7 @@ class DeviceClaimConfiguration(ApiStruct, frozen=True):
 
 
 class DeviceAllocationConfiguration(ApiStruct, frozen=True):
-    """Configuration that an allocation hands on to its drivers."""
+    """Configuration that an allocation passes to the drivers of its devices."""
 
     source: str = ""
     requests: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The ports that pods take on the addresses of their nodes."""
+"""The host ports of pods."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from scheduler.api.objects import PodSpec
 
 
 class HostPort(msgspec.Struct, frozen=True, gc=False):
-    """A port a pod takes on its node's own address."""
+    """A port that a pod occupies on an address of its node."""
 
     host_ip: str
     protocol: str

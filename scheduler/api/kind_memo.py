@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _Value(Generic[K, T]):
-    """A value, and all that it depends on."""
+    """A value, and the key that it depends on."""
 
     __slots__ = ("__weakref__", "key", "value")
 

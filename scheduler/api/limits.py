@@ -1,10 +1,10 @@
 """Limits on the size of one pod's demands.
 
-A decision looks at every node once for each demand of a pod. Nothing else bounds the number of
-demands, so these limits do: a pod that exceeds one is rejected before any node is looked at. Pods
-that run already are counted whatever they request.
+The cost of a decision grows with the number of nodes and with the number of a pod's demands, which
+only these limits bound. A pod that exceeds one is rejected before any node is judged. Running pods
+are counted whatever they request.
 
-Differs: kube-scheduler has no such limits. No real workload comes near them.
+Differs: kube-scheduler has no such limits.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ MAX_HOST_PORTS: Final = 4096
 
 
 def exceeded_limit(shape: PodShape) -> str:
-    """Describe the limit that pods of a shape exceed, for their event and condition; or empty.
+    """Return a message about the limit that pods of a shape exceed; empty if they exceed none.
 
     Cost: O(demands of the pod), once per shape.
     """
@@ -44,7 +44,7 @@ def exceeded_limit(shape: PodShape) -> str:
 
 
 def demands_on_nodes(shape: PodShape) -> int:
-    """Estimate the number of a pod's demands for which a decision looks at all nodes."""
+    """Estimate the number of a pod's demands that a decision evaluates on all nodes."""
     spec, affinity = shape.spec, shape.affinity
     demands = len(shape.requests) + len(spec.topology_spread_constraints) + len(spec.volumes)
     demands += len(spec.resource_claims)

@@ -1,4 +1,4 @@
-"""Nodes as the engine handles them.
+"""Nodes with their pods, as the cache holds them.
 
 Source of the names: kubernetes pkg/scheduler/framework/types.go (NodeInfo) v1.36.
 """
@@ -16,13 +16,13 @@ from scheduler.api.resources import PODS, quantity, whole_units
 
 
 class NodeInfo:
-    """A node and the pods on it. The cache owns and changes it, plugins only read.
+    """A node and the pods on it. The cache owns and changes it; plugins only read it.
 
-    Sums over the pods live in one place, the columns of the snapshot.
+    Sums over the pods are in the columns of the snapshot only.
 
     Attributes:
         name: the node's name.
-        node: the node, or None for a ghost: a deleted node whose pods are not gone yet.
+        node: the node, or None for a ghost: a deleted node that still has pods.
         pods: the pods on it by UID, assumed ones included, in order of arrival.
     """
 
@@ -35,7 +35,7 @@ class NodeInfo:
 
 
 def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:
-    """Sum the resources that pods occupy on their node, as quantities people can read."""
+    """Sum the resources that pods occupy on their node, as human-readable quantities."""
     total: Counter[str] = Counter({PODS: 0})
     for pod in pods:
         total.update({**pod.shape.occupied, PODS: 1})

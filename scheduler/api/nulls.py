@@ -11,7 +11,7 @@ from typing import Any
 def without_nulls(value: Any) -> Any:
     """Return the value without its null fields, which count as absent."""
     if isinstance(value, Mapping):
-        # Most fields are text: asking whether that is a mapping costs more than all the rest.
+        # Most values are text, for which the check for a mapping would take most of the time.
         return {
             k: v if isinstance(v, str) else without_nulls(v)
             for k, v in value.items()

@@ -115,7 +115,7 @@ class NodeSelector(ApiStruct, frozen=True):
 
 
 class PreferredSchedulingTerm(ApiStruct, frozen=True):
-    """A node selector term that earns `weight` when it matches."""
+    """A node selector term that adds `weight` to the score of matching nodes."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -242,7 +242,7 @@ class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
 
 
 class EphemeralVolumeSource(ApiStruct, frozen=True):
-    """A claim made for this pod alone, called `<pod>-<volume>`; its template is not read."""
+    """A generic ephemeral volume; its claim is `<pod>-<volume>`, its template is not read."""
 
 
 class GCEPersistentDiskVolumeSource(ApiStruct, frozen=True):
@@ -288,7 +288,7 @@ class AzureDiskVolumeSource(ApiStruct, frozen=True):
 
 
 class CSIVolumeSource(ApiStruct, frozen=True):
-    """A volume that a CSI driver makes for the pod's life."""
+    """A CSI ephemeral volume, whose lifetime is that of the pod."""
 
     driver: str = ""
 
@@ -329,7 +329,7 @@ class PodSchedulingGate(ApiStruct, frozen=True):
 
 
 class PodResourceClaim(ApiStruct, frozen=True):
-    """A claim to devices: one that exists, or one that a template describes."""
+    """A reference to a ResourceClaim: an existing one, or one made from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -337,7 +337,7 @@ class PodResourceClaim(ApiStruct, frozen=True):
 
 
 class PodResourceClaimStatus(ApiStruct, frozen=True):
-    """The claim that was made of a template for a pod; None where none is needed."""
+    """The name of the claim made from a template for a pod; None where none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -352,8 +352,8 @@ class PodSchedulingGroup(ApiStruct, frozen=True):
 class PodSpec(ApiStruct, frozen=True):
     """The specification of a pod.
 
-    Invariant: once decoded, `node_name` is empty here and `volumes` holds nothing but images; the
-    rest lives in `Pod.node_name` and `Pod.volumes`, so that pods of one workload share one spec.
+    Invariant: after `pod_info`, `node_name` is empty and `volumes` holds only images; the rest is
+    in `Pod.node_name` and `Pod.volumes`, so that pods of one workload share one spec.
     """
 
     containers: tuple[Container, ...] = ()
@@ -415,7 +415,7 @@ class Pod(ApiStruct, frozen=True):
     spec: PodSpec
     status: PodStatus = PodStatus()
     node_name: str = ""
-    """The node that the pod runs on or is assumed to run on; empty while it waits."""
+    """The node that the pod is bound to or assumed on; empty for a pending pod."""
     volumes: tuple[Volume, ...] = ()
     """Its claims and inline disks: a pod of a StatefulSet has claims of its own."""
     start_time: str | None = None
@@ -463,7 +463,7 @@ class Node(ApiStruct, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-# --- objects that explain which pods belong together ----------------------------------------------
+# --- namespaces, and objects that select pods -----------------------------------------------------
 
 
 class Namespace(ApiStruct, frozen=True):

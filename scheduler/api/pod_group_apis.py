@@ -1,7 +1,7 @@
-"""Pod groups of other APIs than `scheduling.k8s.io/v1alpha2`: one adapter each into `PodGroup`.
+"""Pod groups of other APIs than `scheduling.k8s.io/v1alpha2`: one adapter each to `PodGroup`.
 
 The two foreign APIs have no field in the pod: scheduler-plugins names the group in a label, Volcano
-in an annotation. `with_group` puts that name where upstream's field is.
+in an annotation. `with_group` copies that name into upstream's field.
 
 Source: k8s.io/api scheduling v1beta1, v1alpha3 types.go (1.37); kubernetes-sigs/scheduler-plugins
 apis/scheduling/v1alpha1 types.go; volcano.sh/apis pkg/apis/scheduling/v1beta1 types.go, labels.go.
@@ -47,8 +47,8 @@ CONDITIONS: Final[Mapping[str, str]] = {
     V1ALPHA3: POD_GROUP_INITIALLY_SCHEDULED,
     V1BETA1: POD_GROUP_INITIALLY_SCHEDULED,
 }
-"""By API, the type of the condition that says whether a group was scheduled. Groups of other APIs
-have none: their `status.phase` belongs to their controllers."""
+"""By API, the type of the condition that reports whether a group was scheduled. Groups of other
+APIs have none: their `status.phase` belongs to their controllers."""
 
 _MAX_INT32: Final = 2**31 - 1
 
@@ -67,7 +67,7 @@ class _Spec(GroupSpec, frozen=True):
 
 
 class PodGroup137(UpstreamPodGroup, frozen=True):
-    """scheduling.k8s.io PodGroup of 1.37: v1beta1 and v1alpha3 are alike in the fields read."""
+    """scheduling.k8s.io PodGroup of 1.37, v1beta1 or v1alpha3: the fields read are the same."""
 
     spec: _Spec = _Spec()
 
@@ -78,7 +78,7 @@ def pod_group_137(api_version: str) -> Callable[[PodGroup137], PodGroup]:
     def adapt(group: PodGroup137) -> PodGroup:
         spec = group.spec
         if spec.parent_composite_pod_group_name:
-            # Members must not run before the whole tree may: half of it would be bound alone.
+            # Without support for the whole tree, some of its groups might be bound alone.
             raise InvalidPodGroupError(
                 "spec.parentCompositePodGroupName: composite pod groups are not supported by this "
                 "scheduler"
@@ -107,7 +107,7 @@ class _MemberSpec(ApiStruct, frozen=True):
 
 
 class ForeignPodGroup(ApiStruct, frozen=True):
-    """PodGroup of scheduler-plugins or of Volcano, which are alike in the fields read."""
+    """PodGroup of scheduler-plugins or of Volcano; the fields that are read are the same."""
 
     metadata: ObjectMeta
     spec: _MemberSpec = _MemberSpec()
@@ -150,7 +150,7 @@ _META: Final = ObjectMeta.__struct_fields__
 
 
 def without_annotations(pod: AnnotatedPod) -> Pod:
-    """Return the kept form of a pod, in the group of its annotations unless a field names one."""
+    """Drop unread annotations; set the group that they name unless `schedulingGroup` is set."""
     written = pod.metadata
     read = written.annotations
     kept = PodAnnotations(read.expected_duration, read.expected_end)
@@ -160,12 +160,12 @@ def without_annotations(pod: AnnotatedPod) -> Pod:
 
 
 def with_group_of_label(pod: PodT) -> PodT:
-    """The freshly decoded pod in the group that its label names, unless its field names one."""
+    """Set the group that a pod's label names, unless `schedulingGroup` is set; changes the pod."""
     return with_group(pod, pod.metadata.labels.get(GROUP_LABEL, ""))
 
 
 def with_group(pod: PodT, name: str) -> PodT:
-    """The freshly decoded pod, changed, as a member of a group; its own field wins."""
+    """Set the group of a freshly decoded pod, unless `schedulingGroup` is set; changes the pod."""
     if name and pod.spec.scheduling_group is None:
         force_setattr(pod.spec, "scheduling_group", PodSchedulingGroup(pod_group_name=name))
     return pod

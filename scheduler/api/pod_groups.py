@@ -1,9 +1,8 @@
 """Pod groups in the one form that scheduling reads, whichever API they come from.
 
 Each API has an adapter that builds a `PodGroup`; that of `scheduling.k8s.io/v1alpha2` is here. A
-pod names its group in `spec.schedulingGroup`. APIs that use a label or an annotation put the name
-there before the kind of the pod is looked up (`scheduler.api.pods.pod_info`): so all that reads a
-pod knows one field.
+pod names its group in `spec.schedulingGroup`. Adapters of APIs that use a label or an annotation
+copy the name to that field before `scheduler.api.pods.pod_info`, so all other code reads one field.
 
 Source: k8s.io/api scheduling/v1alpha2 types.go; kubernetes pkg/apis/scheduling/validation v1.36.
 """
@@ -44,13 +43,13 @@ class PodGroup(msgspec.Struct, frozen=True):
 
     Attributes:
         metadata: its name, namespace, UID and generation.
-        min_count: so many members run, or none; None where each member counts by itself (the
-            policy `basic`).
-        topology_key: the node label in whose value all members shall agree; None for no such wish.
-        disruption_mode: whether preemption takes single pods (`Pod`) or all (`PodGroup`).
-        priority: of the whole group in a preemption; None where it is not set.
-        condition: whether it was scheduled, as the API server knows it; None before the first word.
-        api_version: which API it comes from, and to which its status is written.
+        min_count: the least number of members that run, unless none runs; None for the policy
+            `basic`, by which each member is scheduled by itself.
+        topology_key: the node label of which all members need the same value; None for no label.
+        disruption_mode: whether preemption evicts single pods (`Pod`) or all (`PodGroup`).
+        priority: the priority of the whole group in a preemption; None where it is not set.
+        condition: the condition that reports whether it was scheduled; None before it is written.
+        api_version: the API that the group is read from, and its status written to.
     """
 
     metadata: ObjectMeta
@@ -78,7 +77,7 @@ class PodGroup(msgspec.Struct, frozen=True):
 
     @property
     def generation(self) -> int:
-        """metadata.generation, 0 when the API server does not count."""
+        """metadata.generation; 0 if the API server sets none."""
         return self.metadata.generation
 
 
@@ -125,7 +124,7 @@ class GroupStatus(ApiStruct, frozen=True):
 
 
 class UpstreamPodGroup(ApiStruct, frozen=True):
-    """A PodGroup of `scheduling.k8s.io`, as far as its versions are alike."""
+    """The fields of a PodGroup that all versions of `scheduling.k8s.io` share."""
 
     metadata: ObjectMeta
     spec: GroupSpec = GroupSpec()
@@ -158,9 +157,9 @@ def pod_group_of(
 
     Args:
         group: the decoded object.
-        disruption_mode: `MODE_POD` or `MODE_POD_GROUP`; versions write it in different ways.
+        disruption_mode: `MODE_POD` or `MODE_POD_GROUP`; its field differs between versions.
         api_version: its API version.
-        condition: the type of the condition that says whether it was scheduled.
+        condition: the type of the condition that reports whether it was scheduled.
 
     Raises:
         InvalidPodGroupError: the API server would have refused such a group.

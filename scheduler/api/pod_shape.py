@@ -26,22 +26,22 @@ OWN_FIELDS: Final = {
     "scheduling_group": None,
     "topology_spread_constraints": (),
 }
-"""Fields in which otherwise equal pods differ: they name the pod's group, claims or labels."""
+"""Fields that often differ between otherwise equal pods: they name groups, claims or labels."""
 _OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in OWN_FIELDS]
 
 
 class PodShape:
     """The values that all pods of one specification share, computed once.
 
-    Pods made from one template differ in name, labels and node only; they share this object, so
-    whatever is derived from the specification is derived once per workload, not once per pod.
+    Pods of one template differ in name, labels and node only, and share this object. So values that
+    depend on the specification are computed once per workload, not once per pod.
 
     Attributes:
         spec: the specification, without a node name.
         requests: the requests of an incoming pod (see `scheduler.api.resources` for units).
         occupied: the resources of such a pod on a node (an in-place resize may hold more).
-        scoring_requests: the requests that count when nodes are scored by their free room.
-        non_zero_occupied: the cpu (milli) and memory (bytes) that count for it on a node.
+        scoring_requests: the requests with which NodeResourcesFit scores nodes.
+        non_zero_occupied: cpu (milli) and memory (bytes) of a pod on a node, with defaults.
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
         exceeded_limit: the result of `scheduler.api.limits`; None until it is computed.
@@ -90,7 +90,7 @@ class PodShape:
 
     @property
     def limits(self) -> dict[str, int]:
-        """Computed on first use: only metrics need it."""
+        """The limits of the containers; computed on first use, as only metrics need them."""
         if self._limits is None:
             try:
                 self._limits = pod_limits(self.spec)

@@ -1,4 +1,4 @@
-"""Pods as the engine handles them: parts that are equal between pods exist once.
+"""Pods as the engine stores them: equal parts of different pods are shared objects.
 
 Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
 """
@@ -41,15 +41,15 @@ class InvalidPodError(ValueError):
 
 
 class PodKind:
-    """Pods that differ in names, volumes, nodes and progress only; compared by identity.
+    """Pods that differ in names, volumes, nodes and status only; compared by identity.
 
-    Pods of one kind also agree in the annotations about their ends.
+    Pods of one kind also have equal annotations about their expected ends.
 
-    A kind lives as long as a pod of it. Values computed from a kind are dropped with it.
+    A kind is dropped with its last pod, and with it the values computed from it.
 
     Attributes:
         shape, namespace, labels, owners: the values that its pods share.
-        created, status: of the pod that was decoded last; those of its pods are mostly equal.
+        created, status: those of the last decoded pod, shared with the next pod if equal.
         signature: see `scheduler.kernel.framework.runtime.pod_classes`.
     """
 
@@ -103,12 +103,12 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def uid(self) -> str:
-        """metadata.uid: the identity of a pod everywhere in the engine."""
+        """metadata.uid, by which the engine identifies a pod."""
         return self.pod.metadata.uid
 
     @property
     def key(self) -> str:
-        """`namespace/name`, for people."""
+        """`namespace/name`, for messages and output."""
         return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
 
     @property
@@ -149,7 +149,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         return self.pod.metadata.deletion_timestamp is not None
 
     def on_node(self, node_name: str) -> "PodInfo":
-        """Return the pod as assumed to run on a node."""
+        """Return the pod assumed on a node."""
         pod = self.pod
         assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes, pod.start_time)
         return PodInfo(assumed, self.kind)
@@ -177,15 +177,15 @@ _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 _alike: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 """Shapes by all fields but `OWN_FIELDS`."""
 _kinds: WeakValueDictionary[bytes, PodKind] = WeakValueDictionary()
-"""By digests: there may be as many kinds as pods, and their texts have many hundred bytes."""
+"""By digest, which saves memory: there may be as many kinds as pods."""
 
 
 def pod_info(pod: Pod) -> PodInfo:
-    """The pod with its derived parts, shared with all pods that are equal in them.
+    """Return the pod with its kind; the parts that are equal to those of other pods are shared.
 
-    The pod must be freshly decoded: its node name and volumes move out of its specification and
-    its start time out of its status, equal specifications, labels and statuses are replaced by
-    shared ones, and what scheduling never reads of its volumes and status is dropped.
+    The pod must be freshly decoded, as the function changes it. It moves the node name and volumes
+    out of the specification and the start time out of the status. It replaces equal specifications,
+    labels and statuses by shared objects, and drops fields that scheduling never reads.
 
     Raises:
         InvalidPodError: a quantity or selector in the pod cannot be read.
@@ -194,7 +194,7 @@ def pod_info(pod: Pod) -> PodInfo:
     if node_name:
         force_setattr(pod.spec, "node_name", "")
         force_setattr(pod, "node_name", intern(node_name))
-    # Few different ones among very many pods.
+    # Interned: very many pods have few different namespaces and phases.
     force_setattr(pod.metadata, "namespace", intern(pod.metadata.namespace))
     force_setattr(pod.status, "phase", intern(pod.status.phase))
     if pod.status.start_time is not None:
@@ -213,7 +213,7 @@ def _share(pod: Pod, kind: PodKind) -> None:
     """Replace the parts that the pod shares with its kind, and with the last pod of the kind."""
     meta = pod.metadata
     if meta.annotations is not NO_ANNOTATIONS and meta.annotations == NO_ANNOTATIONS:
-        # Most pods have annotations, and few have one that is read.
+        # Most pods have annotations, but few have one that scheduling reads.
         force_setattr(meta, "annotations", NO_ANNOTATIONS)
     if meta.creation_timestamp != kind.created:
         kind.created = meta.creation_timestamp
@@ -227,7 +227,7 @@ def _share(pod: Pod, kind: PodKind) -> None:
 
 
 def _move_volumes(pod: Pod) -> None:
-    """Leave the images, which look-alikes share, and keep the claims and disks with the pod.
+    """Keep only images in the specification, which equal pods share; move claims and disks.
 
     ServiceAccount admission gives every pod a token volume with a name of its own.
     """
@@ -242,7 +242,7 @@ def _is_storage(volume: Volume) -> bool:
 
 
 def _drop_unread_conditions(pod: Pod) -> None:
-    # That a pod has a place is read from its node name.
+    # Without PodScheduled=True: scheduling reads the node name instead.
     kept = tuple(
         c
         for c in pod.status.conditions
@@ -269,11 +269,11 @@ def _shared_shape(pod: Pod) -> PodShape:
             raise InvalidPodError(str(problem)) from problem
         _alike.setdefault(rest, shape)
         if resized and not shape.is_resized:
-            # The kubelet confirms the requests: the shape is the same as before.
+            # The kubelet reports exactly the requests: the shape is that of an unreported pod.
             shape = _shapes.setdefault(spec, shape)
         shape = _shapes.setdefault(key, shape)
     if resized and not shape.is_resized:
-        # The kubelet's report adds nothing; do not keep it once per pod.
+        # The kubelet's report equals the requests: drop it, so that pods share their status.
         force_setattr(pod.status, "container_statuses", ())
         force_setattr(pod.status, "init_container_statuses", ())
         force_setattr(pod.status, "resources", None)
@@ -305,7 +305,7 @@ def _has_resize_state(pod: Pod) -> bool:
 
 
 def _resize_state(status: PodStatus) -> PodStatus:
-    """Reduce a status to the fields that `pod_requests` reads: the rest is the pod's own."""
+    """Reduce a status to the fields that `pod_requests` reads; others differ between equal pods."""
     return PodStatus(
         conditions=tuple(c for c in status.conditions if c.type == _RESIZE_PENDING),
         container_statuses=status.container_statuses,

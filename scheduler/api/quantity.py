@@ -34,7 +34,7 @@ _QUANTITY: Final = re.compile(
 _INT64: Final = 2**63
 _LARGEST: Final = Decimal(_INT64 - 1)
 _MAX_EXPONENT: Final = 1000
-"""Larger exponents do not change the value of a quantity, only the cost of computing it."""
+"""Exponents beyond this only add cost: the value is capped, or rounds as with this exponent."""
 MILLI: Final = Decimal(1000)
 
 
@@ -63,7 +63,7 @@ def parse(text: Quantity) -> Decimal:
 
 
 def ceil(value: Decimal) -> int:
-    """The next whole number, within 64 bits."""
+    """Round up to a whole number, capped at the largest signed 64-bit integer."""
     return min(int(value.to_integral_value(rounding=ROUND_CEILING)), _INT64 - 1)
 
 

@@ -1,18 +1,18 @@
-"""Slices of devices whose amounts can be read."""
+"""The check that all quantities in a ResourceSlice parse."""
 
 from scheduler.api.devices import ResourceSlice
 from scheduler.api.quantity import QuantityError, parse
 
 
 class InvalidDeviceError(ValueError):
-    """A slice with a device that cannot be read; the message says which and why."""
+    """A slice with a quantity that does not parse; the message has the reason."""
 
 
 def checked_slice(published: ResourceSlice) -> ResourceSlice:
-    """The freshly decoded slice.
+    """Check a freshly decoded slice and return it.
 
     Raises:
-        InvalidDeviceError: an amount is no quantity.
+        InvalidDeviceError: a quantity does not parse.
     """
     spec = published.spec
     try:

@@ -20,7 +20,7 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-"""Each device class stands for the resource that has this prefix and the name of the class."""
+"""Each device class serves the extended resource with this prefix and the name of the class."""
 
 DEFAULT_MILLI_CPU_REQUEST: Final = 100
 """Assumed for a container without a cpu request when nodes are scored (thousandths of a core)."""
@@ -37,7 +37,7 @@ _NON_ZERO_DEFAULTS: Final = {
 
 
 def may_be_devices(name: str) -> bool:
-    """Whether a device class can stand for a resource of this name.
+    """Whether a device class can serve a resource of this name.
 
     Source: pkg/scheduler/util (IsDRAExtendedResourceName) v1.36.
     """
@@ -45,7 +45,7 @@ def may_be_devices(name: str) -> bool:
 
 
 def is_scalar_resource(name: str) -> bool:
-    """Whether the scheduler counts this resource beside cpu, memory and ephemeral storage.
+    """Whether the scheduler counts this resource besides cpu, memory and ephemeral storage.
 
     Source: pkg/scheduler/util/utils.go IsScalarResourceName.
     """
@@ -87,8 +87,8 @@ def quantity(resource: str, amount: int) -> str:
 def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
     """Compute the resources that the pod takes from a node.
 
-    `use_status`: the kubelet's allocation in an in-place resize counts, as for pods that already
-    sit on a node.
+    `use_status`: whether the kubelet's allocation in an in-place resize counts, as it does for pods
+    on a node.
 
     Raises:
         QuantityError: a quantity does not parse.
@@ -119,8 +119,8 @@ def non_zero_requests(pod: Pod, *, use_status: bool) -> tuple[int, int]:
 def pod_limits(spec: PodSpec) -> dict[str, int]:
     """Compute the limits of a pod, by resource; a resource without any limit is left out.
 
-    The overhead counts where there is a limit other than zero. A container without a limit counts
-    nothing, though it may use anything.
+    The overhead counts for resources with a limit other than zero. A container without a limit
+    counts as 0.
 
     Raises:
         QuantityError: a quantity does not parse.

@@ -1,7 +1,7 @@
-"""Selectors over labels, as values with laws.
+"""Selectors over labels, in a canonical form.
 
-A `Selector` is canonical: two spellings of the same requirements are equal and hash alike, so that
-equal selectors of different pods become one class of counts.
+A `Selector` is canonical: two spellings of the same requirements are equal and hash alike. So pods
+with equal selectors share one class of counts.
 
 Source: k8s.io/apimachinery pkg/labels (Requirement.Matches), pkg/apis/meta/v1
 LabelSelectorAsSelector; k8s.io/component-helpers scheduling/corev1/nodeaffinity (v0.36).
@@ -88,7 +88,7 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
     """Requirements that must all hold; without any it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
-    """Each once and in one order; no set, which would take 200 bytes for each of many terms."""
+    """Each requirement once, sorted; a tuple, as a set takes 200 bytes for each of many terms."""
     nothing: bool = False
     """True for the selector that matches no labels at all (a missing LabelSelector)."""
 
@@ -136,7 +136,7 @@ _EXPECTED: Final = {
 
 
 def parse_int64(text: str | None) -> int | None:
-    """The number a text spells in decimal, or None when it is not a 64-bit integer."""
+    """Parse a decimal number; None if the text is no signed 64-bit integer."""
     if text is None or not text.removeprefix("-").removeprefix("+").isascii():
         return None
     digits = text[1:] if text[:1] in ("-", "+") else text
@@ -147,7 +147,7 @@ def parse_int64(text: str | None) -> int | None:
 
 
 def selector_from_label_selector(selector: LabelSelector | None) -> Selector:
-    """The selector an object spells; a missing one matches nothing, an empty one everything.
+    """Parse a LabelSelector; a missing one matches nothing, an empty one everything.
 
     Raises:
         SelectorError: an operator is unknown.

@@ -40,7 +40,7 @@ class InvalidStorageError(ValueError):
 
 
 class CSISource(ApiStruct, frozen=True):
-    """A volume, as its CSI driver knows it."""
+    """A volume by its CSI driver and volume handle."""
 
     driver: str = ""
     volume_handle: str = ""
@@ -71,7 +71,7 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
         selected_node: the node a volume is to be provisioned for, or None.
         is_annotated: whether it has any annotation.
         is_bind_completed: whether the binding controller is done with it.
-        is_lost: whether its volume is gone.
+        is_lost: whether its volume was deleted.
         request: requested bytes, or None.
         access_modes: the access modes that the volume must allow.
         volume_mode: Filesystem or Block.
@@ -122,7 +122,7 @@ class ClaimReference(ApiStruct, frozen=True):
 
 
 class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
-    """A piece of storage.
+    """A persistent volume.
 
     Attributes:
         metadata: identity and labels.
@@ -158,7 +158,7 @@ class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
         return self.metadata.name
 
     def is_bound_to(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether the volume is bound, or reserved, to the claim; no UID stands for any."""
+        """Whether the volume is bound, or reserved, to the claim; an empty UID matches any UID."""
         ref, meta = self.claim, claim.metadata
         return (
             ref is not None
@@ -278,10 +278,10 @@ class VolumeAttachment(ApiStruct, frozen=True):
 
 
 def checked_capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
-    """The freshly decoded capacity.
+    """Check a freshly decoded capacity and return it.
 
     Raises:
-        InvalidStorageError: an amount is no quantity.
+        InvalidStorageError: a quantity does not parse.
     """
     try:
         for written in (capacity.capacity, capacity.maximum_volume_size):

@@ -1,7 +1,7 @@
-"""Claims and volumes as the API server writes them, and the form in which they are kept.
+"""Claims and volumes as the API server writes them, and their conversion to the stored form.
 
-A cluster has as many claims and volumes as stateful pods, so these two are decoded and then
-flattened, and equal texts exist once.
+A cluster has as many claims and volumes as stateful pods. To save memory, these two kinds are
+flattened after decoding, and equal texts are shared.
 
 Source: k8s.io/api core/v1 types.go (v0.36); k8s.io/component-helpers storage/volume (annotations,
 class of a claim).
@@ -96,7 +96,7 @@ class VolumeWire(ApiStruct, frozen=True):
 
 
 def claim_from_wire(wire: ClaimWire) -> PersistentVolumeClaim:
-    """The claim, taken apart.
+    """Convert a claim to the stored form.
 
     Raises:
         InvalidStorageError: the request is no quantity.
@@ -122,7 +122,7 @@ def claim_from_wire(wire: ClaimWire) -> PersistentVolumeClaim:
 
 
 def volume_from_wire(wire: VolumeWire) -> PersistentVolume:
-    """The volume, taken apart.
+    """Convert a volume to the stored form.
 
     Raises:
         InvalidStorageError: the capacity is no quantity.
@@ -176,7 +176,7 @@ def _reference(claim: ClaimReference | None) -> ClaimReference | None:
 
 
 def _affinity(written: _VolumeNodeAffinity | None) -> NodeSelector | None:
-    """Return one object per equal affinity: volumes of one zone share it, of one node do not."""
+    """Return one shared object for equal affinities, such as those of the volumes of a zone."""
     if written is None or written.required is None:
         return None
     if len(_affinities) > _MAX_AFFINITIES:

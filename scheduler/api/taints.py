@@ -19,10 +19,10 @@ UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effec
 
 
 class Tolerations:
-    """A list of tolerations, filed so that a taint is looked up and not searched for.
+    """A list of tolerations, indexed so that the cost per taint is constant.
 
     An empty key or effect tolerates any. `compares` is the gate TaintTolerationComparisonOperators:
-    without it the operators Lt and Gt tolerate nothing.
+    without it, tolerations with the operators Lt and Gt tolerate no taint.
     """
 
     __slots__ = ("_compared", "_equal", "_exists")
@@ -57,7 +57,7 @@ class Tolerations:
 
 
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether any of the tolerations tolerates the taint; of many taints, ask `Tolerations`."""
+    """Whether any of the tolerations tolerates the taint; for many taints, use `Tolerations`."""
     return Tolerations(tolerations).tolerate(taint)
 
 

@@ -1,4 +1,4 @@
-"""Parts of Stowage's writes into the API: conditions and references, as plain values."""
+"""Parts of the requests that Stowage writes to the API server: conditions and references."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ WARNING: Final = "Warning"
 MESSAGE_LIMIT: Final = 32 * 1024
 """Bytes of a condition's message. Source: apimachinery meta/v1 validation (maxMessageLen) v0.36.
 
-The API server takes longer ones of pods, and not of pod groups.
+The API server accepts longer messages in conditions of pods, but not of pod groups.
 """
 _CUT_MARK: Final = " ..."
 
 
 def cut(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """Cut a text to a number of bytes in UTF-8, and mark it when something is missing."""
+    """Cut a text to a number of bytes in UTF-8; a cut text ends with a mark."""
     encoded = text.encode(errors="backslashreplace")
     if len(encoded) <= limit:
         return text
@@ -29,9 +29,9 @@ class Condition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     Attributes:
         type: its name, also the key by which the server merges.
         status: `True` or `False`.
-        reason: one word for machines.
-        message: a sentence for people.
-        has_moved: whether `status` changes, so that a transition time is due.
+        reason: one CamelCase word.
+        message: a human-readable sentence.
+        has_moved: whether `status` changes, so that `lastTransitionTime` is set.
         observed_generation: the pod's generation that the condition is about; 0 leaves it out.
     """
 

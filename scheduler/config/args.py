@@ -15,7 +15,7 @@ from scheduler.config.types import ConfigStruct, Int32, Int64, Seconds
 
 
 class ResourceSpec(ConfigStruct, frozen=True):
-    """A resource that a scoring plugin looks at; weight 0 counts as 1."""
+    """A resource that a scoring plugin considers; weight 0 counts as 1."""
 
     name: str
     weight: Int64 = 1
@@ -32,7 +32,7 @@ class UtilizationShapePoint(ConfigStruct, frozen=True):
 
 
 class RequestedToCapacityRatioParam(ConfigStruct, frozen=True):
-    """The score function of the strategy of that name."""
+    """The score function of the strategy RequestedToCapacityRatio."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
@@ -61,7 +61,7 @@ class PodTopologySpreadConstraintsDefaulting(StrEnum):
 
 
 class DefaultSpreadConstraint(TopologySpreadConstraint, frozen=True, forbid_unknown_fields=True):
-    """A spread constraint whose required fields start empty, so that leaving them out shows."""
+    """A spread constraint whose required fields default to empty, which validation reports."""
 
     max_skew: Int32 = 0
     topology_key: str = ""
@@ -73,7 +73,7 @@ class PluginArgs(ConfigStruct, frozen=True):
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
-    """The least number of candidate nodes for preemption, absolute and as a share."""
+    """The minimum of candidate nodes for preemption, as a number and as a percentage of nodes."""
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
@@ -101,7 +101,7 @@ class KeepRoomArgs(PluginArgs, frozen=True):
 
 
 class NodeAffinityArgs(PluginArgs, frozen=True):
-    """Node affinity that is added to every pod's own."""
+    """Node affinity that is added to that of every pod."""
 
     added_affinity: NodeAffinitySpec | None = None
 
@@ -144,7 +144,7 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 
 
 STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-"""The shape with that gate unless one is given: nodes with much free capacity are preferred."""
+"""The default of `shape` with the gate: nodes with much free capacity are preferred."""
 
 
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
@@ -162,4 +162,4 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
         VolumeBindingArgs,
     )
 }
-"""The type of the arguments of each plugin that takes any."""
+"""The argument type of each plugin that has arguments."""

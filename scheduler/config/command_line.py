@@ -28,7 +28,7 @@ _PREFIX: Final = "flag__"
 
 
 class _Value(click.ParamType[str]):
-    """Reads one flag's value; the text is kept, so that all flags are read in one place."""
+    """Checks one flag's value and returns its text; `options_from_flags` parses all flags."""
 
     def __init__(self, flag: Flag) -> None:
         self.name = flag.metavar
@@ -36,7 +36,7 @@ class _Value(click.ParamType[str]):
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        # click hands over "-v=2" as "=2".
+        # click passes "-v=2" as "=2".
         text = str(value).removeprefix("=")
         try:
             self._flag.parse(text)
@@ -46,7 +46,7 @@ class _Value(click.ParamType[str]):
 
 
 class _FlagOption(click.Option):
-    """A flag of the table; the help shows those that have an effect."""
+    """A flag of the table; the help hides flags without effect."""
 
 
 class FlagCommand(click.Command):

@@ -1,8 +1,8 @@
-"""Completion of a configuration with defaults.
+"""Completes a configuration with defaults.
 
-Defaults of single fields stand beside them in `types.py` and `args.py`. Here are defaults that
-depend on more than one field: zero values that stand for the default, the default profile, the
-default plugins and the arguments of every enabled plugin.
+Defaults of single fields are in `types.py` and `args.py`. This module has the defaults that depend
+on more than one field: zero values that stand for the default, the default profile, the default
+plugins and the arguments of every enabled plugin.
 
 Source: pkg/scheduler/apis/config/v1 defaults.go; pkg/scheduler/scheduler.go buildExtenders.
 """
@@ -108,7 +108,7 @@ def _complete_profile(
 
 
 def _complete_args(args: object, feature_gates: Collection[str]) -> object:
-    """Empty lists and zero weights inside plugin arguments stand for the defaults."""
+    """Replace empty lists and zero weights inside plugin arguments by the defaults."""
     match args:
         case NodeResourcesFitArgs(scoring_strategy=strategy):
             resources = _complete_resources(strategy.resources)

@@ -44,7 +44,7 @@ def parse_duration(text: str) -> float | None:
 
 def format_duration(seconds: float) -> str:
     """Write a duration as Go does: `1m30s`, `10m0s`, `250ms`, `0s`."""
-    # A float times 1e9 would be rounded before it is a whole number.
+    # An exact product: a float times 1e9 would be rounded twice.
     nanoseconds = round(abs(Fraction(seconds)) * 10**9)
     sign = "-" if seconds < 0 and nanoseconds else ""
     if nanoseconds == 0:
@@ -62,7 +62,7 @@ def format_duration(seconds: float) -> str:
 
 
 def _decimal(nanoseconds: int, unit: int) -> str:
-    """The number of units, without trailing zeros."""
+    """Return the number of units without trailing zeros."""
     whole, fraction = divmod(nanoseconds, unit)
     digits = str(fraction).zfill(len(str(unit)) - 1).rstrip("0") if fraction else ""
     return f"{whole}.{digits}" if digits else str(whole)

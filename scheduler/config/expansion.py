@@ -14,7 +14,7 @@ from scheduler.config.types import ExtensionPoint, KubeSchedulerProfile, Plugins
 from scheduler.config.walker import did_you_mean
 
 Expansion = Mapping[ExtensionPoint, tuple[tuple[str, int], ...]]
-"""(plugin, weight) by extension point, in the order they run; the weight is 0 without scoring."""
+"""(plugin, weight) by extension point, in running order; the weight is 0 except at Score."""
 
 _SCORING: Final = frozenset((ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE))
 
@@ -23,17 +23,17 @@ def expand(profile: KubeSchedulerProfile, implements: Implements) -> Expansion:
     """Return the plugins that run at each extension point of a completed profile, in order.
 
     Args:
-        profile: as `load` returns it.
-        implements: the plugins that exist here. A plugin that only kube-scheduler has takes part
-            in all checks and is then left out (see `notices.not_in_effect`), and so is one that
-            runs at an extension point in kube-scheduler only.
+        profile: a profile that `load` has returned.
+        implements: the plugins that exist here. A plugin, or an extension point of a plugin, that
+            only kube-scheduler has takes part in all checks and is then left out (see
+            `notices.not_in_effect`).
 
     Raises:
-        ConfigError: a plugin does not exist, cannot run at the point it is enabled at, or is there
-            twice; not exactly one plugin sorts the queue, none binds.
+        ConfigError: a plugin does not exist, cannot run at the point at which it is enabled, or is
+            enabled twice; there is not exactly one QueueSort plugin; there is no Bind plugin.
     """
     problems = Problems()
-    # The extension points of upstream's plugin count: one of ours may need fewer.
+    # Checks use the extension points of upstream's plugins: ours may need fewer.
     known = {**implements, **IN_TREE}
     expansion = check_expansion(profile.plugins, known, ("plugins",), problems)
     if problems:
@@ -53,16 +53,16 @@ def check_expansion(
     problems: Problems,
     written: Plugins | None = None,
 ) -> Expansion:
-    """Expand a profile over all known plugins; inconsistencies are added to `problems`.
+    """Expand a profile over all known plugins; add inconsistencies to `problems`.
 
-    `plugins` is completed with the default set; `written` is the text of the user, so that list
-    positions are those in the file.
+    `plugins` is completed with the default set; `written` is the user's profile, for the list
+    positions in messages.
     """
     return _Expander(plugins, known, path, problems, written or plugins).expand()
 
 
 class _Expander:
-    """One expansion, and the collector of its problems."""
+    """Expands one profile, and collects its problems."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class _Expander:
         self._known = known
         self._path = path
         self._problems = problems
-        # Merging keeps the very objects that were written, two equal ones included.
+        # By identity: merging keeps the written objects, and two of them may be equal.
         self._written_at = {id(plugin): i for i, plugin in enumerate(written.multi_point.enabled)}
 
     def expand(self) -> Expansion:
@@ -93,7 +93,7 @@ class _Expander:
         names = tuple(self._ordered(own, point))
         if point not in _SCORING:
             return tuple((name, 0) for name in names)
-        # The weight at the point beats that of MultiPoint; none, or 0, counts as 1.
+        # The weight at the point overrides that of MultiPoint; no weight, or 0, counts as 1.
         weights: dict[str, int] = {}
         for plugin in (*own.enabled, *self._plugins.multi_point.enabled):
             if point in self._known.get(plugin.name, ()):
@@ -102,7 +102,7 @@ class _Expander:
         return tuple((name, weights[name]) for name in names if name in weights)
 
     def _check_weights(self, weights: Mapping[str, int], point: ExtensionPoint) -> None:
-        """Refuse weights that overflow in kube-scheduler: a partial sum that is negative."""
+        """Refuse weights with a negative partial sum: an overflow for kube-scheduler."""
         *sums, _ = accumulate(weights.values(), initial=0)
         if any(total < 0 for total in sums):
             below = ", ".join(name for name, weight in weights.items() if weight < 0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
-"""VolumeBinding scores nodes by the storage that they would have left."""
+"""VolumeBinding scores nodes by the storage capacity that would be left."""
 
 DRA_DEVICE_TAINT_RULES: Final = "DRADeviceTaintRules"
 """DeviceTaintRules taint devices, as drivers do in slices."""
@@ -27,13 +27,13 @@ GENERIC_WORKLOAD: Final = "GenericWorkload"
 """PodGroups are read, and the members of a group are placed together."""
 
 GANG_SCHEDULING: Final = "GangScheduling"
-"""A group with a `minCount` runs with so many members, or waits."""
+"""A group with a `minCount` starts with at least this number of members, or waits."""
 
 TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
-"""A group that names a node label is placed where nodes have one value of it."""
+"""A group with a topology key is placed on nodes with the same value of this label."""
 
 WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
-"""Victims are chosen for a whole group, and a group leaves whole if it says so."""
+"""Victims are chosen for a whole group; a group may require that it is evicted as a whole."""
 
 POD_GROUPS: Final = frozenset({GENERIC_WORKLOAD, GANG_SCHEDULING})
 """The gates that must be on for pod groups to be read and gangs to be placed as a whole."""
@@ -141,7 +141,7 @@ DEFAULTS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(_ON.split(), True),
     **dict.fromkeys(_OFF.split(), False),
 }
-"""Every gate that kube-scheduler 1.36 takes, and whether it is on by default."""
+"""Every feature gate of kube-scheduler 1.36, and whether it is on by default."""
 
 OTHERWISE_HERE: Final[Mapping[str, bool]] = {
     "OpportunisticBatching": False,
@@ -163,24 +163,24 @@ TopologyAwareWorkloadScheduling VolumeAttributesClass VolumeLimitScaling Workloa
 """
 
 OF_SCHEDULING: Final = frozenset(_READ_BY_SCHEDULER.split())
-"""The gates that kube-scheduler's behaviour depends on; the rest is for other components."""
+"""The gates on which kube-scheduler's behaviour depends; the others are for other components."""
 
 
 def turned_on(settings: Iterable[str]) -> frozenset[str]:
-    """The gates that are on after settings such as `Name=true`; the last one of a name counts."""
+    """Return the gates that are on after settings as `Name=true`; the last one of a name counts."""
     return frozenset(name for name, is_on in _last(settings).items() if is_on)
 
 
 def unsupported_gates(settings: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """The gates whose setting this version cannot follow, with that setting.
+    """Yield the gates whose setting this version does not support, with this setting.
 
-    A default is accepted even where this version behaves otherwise: it changes nothing.
+    A gate that is set to its default is accepted even if this version behaves otherwise.
     """
     return (gate for gate in _differing(settings) if gate[0] in OF_SCHEDULING)
 
 
 def lacking_gates(settings: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """The gates that are on and lack others that they depend on, with those.
+    """Yield the gates that are on, with the gates on which they depend and that are off.
 
     Source: k8s.io/component-base/featuregate/feature_gate.go (validateDependencies) v0.36.
     """
@@ -192,7 +192,7 @@ def lacking_gates(settings: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def gates_without_effect(settings: Iterable[str]) -> Iterator[str]:
-    """The gates that are set otherwise than by default and belong to other components."""
+    """Yield the gates of other components that are not set to their default."""
     return (name for name, _ in _differing(settings) if name not in OF_SCHEDULING)
 
 

@@ -1,7 +1,7 @@
-"""kube-scheduler's command line as a table: each flag, its meaning here, and its parser.
+"""kube-scheduler's command line as a table: each flag, its meaning in Stowage, and its parser.
 
-Every flag of kube-scheduler 1.36 is here, so that an existing command line works. A flag whose
-`no_effect` is set is read, checked and named in a notice.
+The table has every flag of kube-scheduler 1.36, so that an existing command line works. A flag with
+`no_effect` is parsed, checked and named in a notice.
 
 Source: `kube-scheduler --help`, 1.36.3.
 """
@@ -82,10 +82,10 @@ def _choice(*choices: str) -> Callable[[str], str]:
 
 
 def parse_feature_gates(text: str) -> tuple[str, ...]:
-    """Settings of feature gates as `Name=true` or `Name=false`, without a component's name.
+    """Parse settings of feature gates; return `Name=true` or `Name=false`, without a component.
 
     Raises:
-        FlagError: one is written otherwise, or kube-scheduler 1.36 has no such gate.
+        FlagError: a setting has another form, or kube-scheduler 1.36 has no such gate.
     """
     settings = []
     for gate in _list(text):
@@ -101,14 +101,14 @@ def parse_feature_gates(text: str) -> tuple[str, ...]:
 
 
 POD_GROUP_APIS: Final = ("scheduling.x-k8s.io", "scheduling.volcano.sh")
-"""APIs of others whose PodGroups can be read: of scheduler-plugins, and of Volcano."""
+"""Foreign API groups whose PodGroups can be read: those of scheduler-plugins and Volcano."""
 
 
 def parse_pod_group_apis(text: str) -> tuple[str, ...]:
-    """API groups whose PodGroups are read.
+    """Parse the names of foreign API groups whose PodGroups are read.
 
     Raises:
-        FlagError: one is unknown.
+        FlagError: an API group is unknown.
     """
     parse = _choice(*POD_GROUP_APIS)
     return tuple(dict.fromkeys(map(parse, _list(text))))
@@ -121,7 +121,7 @@ _PORT_MAX: Final = 65535
 
 
 class Flag(NamedTuple):
-    """One flag."""
+    """One flag of the table."""
 
     name: str
     help: str
@@ -348,7 +348,7 @@ BY_NAME: Final[Mapping[str, Flag]] = {flag.name: flag for group in FLAGS.values(
 
 
 def options_from_flags(given: Sequence[tuple[str, str]]) -> RunOptions:
-    """Make options of flags as they were written, in their order; the last one of a name counts.
+    """Parse flags in their written order into options; the last flag of a name counts.
 
     Raises:
         FlagError: a value cannot be used.

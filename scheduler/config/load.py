@@ -1,4 +1,4 @@
-"""Text to effective configuration.
+"""Turns a text into the effective configuration.
 
 config = load(path.read_bytes(), source=str(path))      # raises ConfigError with every problem
 config = default_configuration()                        # when no file is given
@@ -64,14 +64,14 @@ def load(
     Args:
         text: YAML or JSON.
         source: its name in messages, usually the file's name.
-        out_of_tree: plugins beside the in-tree ones that may be named. Only the named ones are
-            looked up, here and in `args_types`; a look-up may raise SchedulerError.
+        out_of_tree: the out-of-tree plugins that may be named. Only named ones are looked up, here
+            and in `args_types`; a look-up may raise SchedulerError.
         args_types: the types of these plugins' arguments; others stay as they are written.
         default_scheduler_name: the name of a single profile that has none.
         feature_gates: the gates that are on, of `feature_gates.KNOWN`.
 
     Raises:
-        ConfigError: with everything that is wrong.
+        ConfigError: the configuration is invalid; it lists all problems.
     """
     problems = Problems()
     return load_object(
@@ -95,10 +95,10 @@ def load_object(  # noqa: PLR0913 - all but the value by name
     feature_gates: Collection[str] = (),
     problems: Problems | None = None,
 ) -> KubeSchedulerConfiguration:
-    """Load a configuration that is decoded already; see `load`.
+    """Load a configuration from plain values; see `load`.
 
     Raises:
-        ConfigError: with all problems, including those found while decoding.
+        ConfigError: the configuration is invalid; it lists all problems, also those of decoding.
     """
     problems = Problems() if problems is None else problems
     document = _document(value, problems)
@@ -132,7 +132,7 @@ def load_object(  # noqa: PLR0913 - all but the value by name
 def default_configuration(
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME, feature_gates: Collection[str] = ()
 ) -> KubeSchedulerConfiguration:
-    """Return the configuration that holds without a file."""
+    """Return the configuration for a command line without a file."""
     return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name, feature_gates)
 
 
@@ -145,7 +145,7 @@ def check(
     """Check a completed configuration again, after flags have changed it.
 
     Raises:
-        ConfigError: with everything that is wrong.
+        ConfigError: the configuration is invalid; it lists all problems.
     """
     problems = Problems()
     own, named = out_of_tree or {}, config.plugin_names()
@@ -163,7 +163,7 @@ def _of_named_plugins(
 ) -> tuple[Implements, _Types]:
     """Look up extension points and argument types, but only of the plugins that are named.
 
-    A plugin that cannot be used is a problem at the first place that names it.
+    A plugin that cannot be used is a problem at the first place where it is named.
     """
     points: dict[str, frozenset[ExtensionPoint]] = {}
     types: dict[str, type[msgspec.Struct]] = {}
@@ -171,7 +171,7 @@ def _of_named_plugins(
     for i, profile in enumerate(written.profiles):
         for place, name in named_plugins(profile, ("profiles", i)):
             named.setdefault(name, place)
-    # What replaces a plugin of kube-scheduler takes part without being named.
+    # An out-of-tree plugin that replaces an in-tree one is used without being named.
     for name in args_types.keys() & IN_TREE.keys():
         named.setdefault(name, ("profiles",))
     for name, place in named.items():
@@ -193,7 +193,7 @@ def _with_out_of_tree(names: Iterable[str], points: Implements) -> Implements:
 
 
 def _document(value: Value, problems: Problems) -> dict[str, Value] | None:
-    """Check that this is a KubeSchedulerConfiguration; None if further checks make no sense."""
+    """Return the mapping of a KubeSchedulerConfiguration; None if it cannot be checked further."""
     if value is None and not problems:
         problems.add((), f"empty; expected apiVersion: {API_VERSION} and kind: {KIND}")
     if not isinstance(value, dict):
@@ -211,7 +211,7 @@ def _document(value: Value, problems: Problems) -> dict[str, Value] | None:
 def _check_type(
     value: Mapping[str, Value], kind: str, path: Path, problems: Problems, *, required: bool
 ) -> None:
-    """Check apiVersion and kind of a document, or of arguments, which may leave them out."""
+    """Check apiVersion and kind of a document, or of plugin arguments, where they are optional."""
     for name, expected in (("apiVersion", API_VERSION), ("kind", kind)):
         found = value.get(name)
         if found is None or found == "":
@@ -226,7 +226,7 @@ def _check_type(
 def _decode_args(
     profile: KubeSchedulerProfile, args_types: _Types, path: Path, problems: Problems
 ) -> KubeSchedulerProfile:
-    """Turn arguments into their types; those of unknown plugins stay as they are."""
+    """Decode plugin arguments to their types; those of unknown plugins stay plain values."""
     return replace(
         profile,
         plugin_config=tuple(
@@ -256,7 +256,7 @@ def _decode_plugin_config(
 def _with_default_args(
     profile: KubeSchedulerProfile, args_types: _Types, path: Path, problems: Problems
 ) -> KubeSchedulerProfile:
-    """Give out-of-tree plugins that are enabled and not configured their defaults."""
+    """Add default arguments for enabled out-of-tree plugins that are not configured."""
     given = {config.name for config in profile.plugin_config}
     added = []
     for name in sorted(profile.plugins.names() & args_types.keys() - given):
@@ -284,7 +284,7 @@ def _refuse_shapes(config: KubeSchedulerConfiguration, problems: Problems) -> No
 
 
 def _hint(path: Path, name: str) -> str | None:
-    """Name the right place of a field that is unknown in its present one."""
+    """Return a hint that names the right place of a field that is unknown at this place."""
     if path == () and name in _REMOVED_FIELDS:
         return f"unknown field: {_REMOVED_FIELDS[name]}"
     if path == ():

@@ -1,7 +1,7 @@
-"""Configurations of earlier versions, rewritten as v1 so that pods are placed as before.
+"""Rewrites configurations of earlier versions as v1, so that pods are placed as before.
 
 v1beta2 was removed in Kubernetes 1.28, v1beta3 in 1.29, Policy files in 1.23 (`migrate_policy`).
-A setting without a counterpart is a problem or, if nothing is lost by it, a note.
+A setting without a counterpart is a problem or, if it has no effect on placements, a note.
 
 Source: kubernetes pkg/scheduler/apis/config/v1beta2 default_plugins.go, v1beta3 default_plugins.go
 (v1.25); staging/src/k8s.io/kube-scheduler/config/v1beta2, v1beta3 types.go.
@@ -35,12 +35,12 @@ _GONE: Final = {
     "SelectorSpread": "PodTopologySpread does its work",
     "NodePreferAvoidPods": "the annotation it reads is no more; use taints",
 }
-"""Plugins that are left out, and why nothing is missing."""
+"""Plugins that are left out, and the reasons why placements do not change."""
 _LOST: Final = {
     "NodeLabel": "write NodeAffinity's argument addedAffinity instead",
     "ServiceAffinity": "nothing does its work; use pod affinity",
 }
-"""Plugins without which pods would be placed otherwise."""
+"""Plugins without a counterpart, whose absence would change placements."""
 _PORTS: Final = ("healthzBindAddress", "metricsBindAddress")
 _POINTS: Final = ("multiPoint", *(point.value for point in ExtensionPoint))
 
@@ -53,7 +53,7 @@ def migrate(text: str | bytes, *, source: str, out_of_tree: Implements, note: No
     `note` receives a line for every setting that was left out or had to be made explicit.
 
     Raises:
-        ConfigError: it is none of the versions, a setting has no counterpart, or the file was
+        ConfigError: the file has another version, a setting has no counterpart, or the file was
             invalid before.
     """
     problems = Problems()
@@ -154,7 +154,7 @@ def _plugin_set(value: Any, path: Path, problems: Problems, note: Note) -> Any:
 
 
 def _with_old_weights(plugins: Mapping[str, Any]) -> dict[str, Any]:
-    """The weights that the three plugins had where a profile leaves them to the default."""
+    """Return the plugins with the v1beta2 weights of plugins whose weight is the default."""
     score = plugins.get("score") or {}
     enabled, disabled = list(score.get("enabled") or ()), score.get("disabled") or ()
     named = {plugin.get("name") for plugin in (*enabled, *disabled)}

@@ -1,7 +1,7 @@
-"""Policy files, which kube-scheduler read until 1.22, as one profile of v1.
+"""Converts Policy files, which kube-scheduler read until 1.22, to one profile of v1.
 
 A policy names predicates and priorities; each stands for a plugin at Filter or at Score. Plugins
-that it does not name were off. Plugins that came later, such as SchedulingGates, stay on.
+that it does not name are disabled. Later plugins, such as SchedulingGates, stay enabled.
 
 Source: kubernetes pkg/scheduler/framework/plugins/legacy_registry.go,
 staging/src/k8s.io/kube-scheduler/config/v1 (Policy) v1.22.
@@ -36,7 +36,7 @@ _PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
     "MaxCinderVolumeCount": ("NodeVolumeLimits",),
     "MatchInterPodAffinity": ("InterPodAffinity",),
     "EvenPodsSpread": (_SPREAD,),
-    # Since 1.12 taints represent the conditions that these checked.
+    # Since 1.12 taints represent the conditions that these predicates checked.
     "CheckNodeCondition": (),
     "CheckNodeMemoryPressure": (),
     "CheckNodeDiskPressure": (),
@@ -65,8 +65,8 @@ _DEFAULT_WEIGHTS: Final = {
     "TaintToleration": 1,
     "ImageLocality": 1,
 }
-"""Weights if a policy names no priorities; spreading has those of SelectorSpread (1) and its own
-(2)."""
+"""Weights if a policy names no priorities; PodTopologySpread has its own weight (2) and that of
+SelectorSpread (1)."""
 _FILTERS: Final = frozenset(plugin for names in _PREDICATES.values() for plugin in names)
 _SCORERS: Final = frozenset(_PRIORITIES.values())
 
@@ -74,12 +74,12 @@ Note = Callable[[str], object]
 
 
 def from_policy(policy: Mapping[str, Any], problems: Problems, note: Note) -> dict[str, Any]:
-    """The configuration that places pods as a policy did."""
+    """Return the configuration that places pods as the policy does."""
     return _Policy(policy, problems, note).configuration()
 
 
 class _Policy:
-    """One policy file."""
+    """Converts one policy file."""
 
     def __init__(self, policy: Mapping[str, Any], problems: Problems, note: Note) -> None:
         self._policy = policy
@@ -146,7 +146,7 @@ class _Policy:
         return weights
 
     def _entries(self, name: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        """The mappings in a list of the policy, each with its place."""
+        """Yield the mappings in a list of the policy, each with its path."""
         found = self._policy.get(name) or []
         if not isinstance(found, list):
             self._problems.add((name,), f"expected a list, got {shown(found)}")
@@ -213,7 +213,7 @@ def _strategy(name: object, argument: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _extender(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert an extender: one spelling, and a time limit that was a number of nanoseconds."""
+    """Convert an extender: the spelling of fields, and httpTimeout, a number of nanoseconds."""
     extender = {("enableHTTPS" if k == "enableHttps" else k): v for k, v in value.items()}
     limit = extender.get("httpTimeout")
     if isinstance(limit, int):

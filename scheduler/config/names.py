@@ -45,7 +45,7 @@ def label_value_error(value: str) -> str | None:
 
 
 def extended_resource_error(name: str) -> str | None:
-    """Say why a name cannot be an extended resource; None if it can."""
+    """Describe why a name cannot be an extended resource; None if it can."""
     error = label_key_error(name)
     if error is not None:
         return error

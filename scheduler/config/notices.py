@@ -1,4 +1,4 @@
-"""Parts of a valid configuration without effect here: a notice if harmless, else an error."""
+"""Finds parts of a valid configuration without effect here: a notice if harmless, else an error."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
@@ -25,7 +25,7 @@ _ALLOW: Final = "--allow-unsupported goes on without it"
 def unsupported(
     config: KubeSchedulerConfiguration, implemented: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield the configured features that are missing here and would change where pods go."""
+    """Yield the configured features that are missing here and would change placements."""
     for i, profile in enumerate(config.profiles):
         sets = {point.value: profile.plugins.at(point) for point in ExtensionPoint}
         told: set[str] = set()

@@ -1,7 +1,7 @@
 """The options of the command line of `stowage run`, and their effect on a configuration.
 
-Field names are kube-scheduler's flag names with underscores; defaults are defined only here.
-A field that is None was not given and leaves the configuration alone.
+Field names are kube-scheduler's flag names with underscores; only this module has their defaults.
+A field of None is a flag that was not given: it does not change the configuration.
 
 Source: cmd/kube-scheduler/app/options options.go (ApplyDeprecated, ApplyLeaderElectionTo, ApplyTo),
 deprecated.go; k8s.io/apiserver/pkg/server/options serving.go, authentication.go, authorization.go.
@@ -63,7 +63,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     # Authentication and authorization
     client_ca_file: str = ""
     authentication_token_audiences: tuple[str, ...] = ()
-    """Stowage only: accepted audiences of a caller's token; empty for the API server's."""
+    """Stowage only: accepted audiences of a client's token; empty for the API server's."""
     authentication_token_webhook_cache_ttl: float = 10.0
     requestheader_client_ca_file: str = ""
     requestheader_allowed_names: tuple[str, ...] = ()
@@ -78,13 +78,13 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     feature_gates: tuple[str, ...] = ()
     """Settings as they were written."""
     pod_group_apis: tuple[str, ...] = ()
-    """Our own: API groups beside Kubernetes' own whose PodGroups are read."""
+    """Not in kube-scheduler: foreign API groups whose PodGroups are read."""
     v: int = 0
     logging_format: str = "text"
     record: str = ""
     """Not in kube-scheduler: the directory for recordings of the engine's events."""
     decisions: str = ""
-    """Our own: the file that a line is written to for every attempt; - for standard output."""
+    """Not in kube-scheduler: the file for a line per attempt; - for standard output."""
 
     given: tuple[tuple[str, str], ...] = ()
     """Flags as they were written, those without effect included (`/flagz`)."""
@@ -101,7 +101,7 @@ def effective_configuration(
     out_of_tree: Implements | None = None,
     args_types: ArgsTypes | None = None,
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
-    """Read the configuration that the flags name, and apply the flags that may override it.
+    """Read the configuration file of the flags, and apply the flags that may override it.
 
     Returns:
         The configuration, and notices about flags without effect, to be logged once.
@@ -131,10 +131,10 @@ def effective_configuration(
 def _check_kubeconfig(options: RunOptions, written: KubeSchedulerConfiguration) -> None:
     """Check that the flag and the file name the same kubeconfig.
 
-    Differs: kube-scheduler ignores the flag, and then schedules for another cluster, or for none.
+    Differs: kube-scheduler ignores the flag, and then uses another cluster, or fails.
 
     Raises:
-        ConfigError: they differ.
+        ConfigError: the flag and the file differ.
     """
     in_file = written.client_connection.kubeconfig
     if options.kubeconfig and options.kubeconfig != in_file:

@@ -1,4 +1,4 @@
-"""The plugins kube-scheduler knows, the default set, and how a profile changes it.
+"""The plugins of kube-scheduler, the default set, and its merge with that of a profile.
 
 Source: pkg/scheduler/apis/config/v1 default_plugins.go; the plugins' own interface declarations
 (1.36.3, default feature gates).
@@ -27,7 +27,7 @@ BEHIND_GATES: Final[Mapping[str, tuple[str, ...]]] = {
     GANG_SCHEDULING: ("GangScheduling",),
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: ("TopologyPlacementGenerator", "PodGroupPodsCount"),
 }
-"""Plugins that run by default with a feature gate on, and never without it."""
+"""Plugins by feature gate: enabled by default with the gate, and never without it."""
 
 Implements = Mapping[str, frozenset[ExtensionPoint]]
 """Extension points by plugin name."""
@@ -91,12 +91,12 @@ IN_TREE: Final[Implements] = {
     "VolumeRestrictions": _points("preFilter filter"),
     "VolumeZone": _points("preFilter filter"),
 }
-"""Every plugin kube-scheduler 1.36 knows, whether Stowage has it or not, and two of our own:
+"""Every plugin of kube-scheduler 1.36, in Stowage or not, and two plugins that only Stowage has:
 KeepRoom and NodeOwnership."""
 
 
 def named_plugins(profile: KubeSchedulerProfile, path: Path) -> Iterator[tuple[Path, str]]:
-    """The plugins that are enabled or configured, with their places."""
+    """Yield the plugins that are enabled or configured, with their paths."""
     for point, plugin_set in _sets(profile):
         for i, plugin in enumerate(plugin_set.enabled):
             yield (*path, "plugins", point, "enabled", i, "name"), plugin.name
@@ -107,7 +107,7 @@ def named_plugins(profile: KubeSchedulerProfile, path: Path) -> Iterator[tuple[P
 def named_in_vain(
     profile: KubeSchedulerProfile, known: Collection[str], path: Path
 ) -> Iterator[tuple[Path, str]]:
-    """The plugins that are disabled or configured and do not exist, with their places."""
+    """Yield the plugins that are disabled or configured and do not exist, with their paths."""
     for point, plugin_set in _sets(profile):
         for i, plugin in enumerate(plugin_set.disabled):
             if plugin.name not in known and plugin.name != EVERYTHING:
@@ -124,7 +124,7 @@ def _sets(profile: KubeSchedulerProfile) -> Iterator[tuple[str, PluginSet]]:
 
 
 def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:
-    """Complete the plugins of a profile with the default set; `gates` are the gates that are on.
+    """Complete the plugins of a profile with the default set for the gates that are on.
 
     Source: pkg/scheduler/apis/config/v1 default_plugins.go (applyFeatureGates) v1.36.
     """
@@ -135,7 +135,7 @@ def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:
 
 
 def _merge_set(defaults: Iterable[PluginEntry], custom: PluginSet) -> PluginSet:
-    """Merge defaults that are not disabled, replaced in place if re-configured; then others."""
+    """Merge enabled defaults, replaced in place by a profile's entries, then its other plugins."""
     disabled = {plugin.name for plugin in custom.disabled}
     index_of = {plugin.name: i for i, plugin in enumerate(custom.enabled)}
     kept: list[PluginEntry] = []

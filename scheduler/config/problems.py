@@ -1,4 +1,4 @@
-"""Problems in a file that a user wrote: a list of places and the values expected there."""
+"""Problems in a user's file, each with its path and the expected value."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Path = tuple[str | int, ...]
 
 
 def render_path(path: Path) -> str:
-    """Write a path the way people read it: `profiles[0].plugins.score`."""
+    """Format a path: `profiles[0].plugins.score`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -23,7 +23,7 @@ def render_path(path: Path) -> str:
 
 
 class Problem(NamedTuple):
-    """One thing that must change."""
+    """A wrong value, or a missing one."""
 
     path: Path
     """The place of the value; empty for the whole document."""
@@ -42,8 +42,8 @@ class Problem(NamedTuple):
 class Problems:
     """Collects problems, at most one per place.
 
-    A place inside one that is already known to be wrong is not reported: checks that run after
-    decoding work with a stand-in there and would only confuse.
+    A problem inside a value that is already wrong is not reported: after decoding, checks see a
+    stand-in for that value.
     """
 
     def __init__(self, lines: Mapping[Path, int] | None = None) -> None:
@@ -70,7 +70,7 @@ class Problems:
         )
 
     def _line_of(self, path: Path) -> int | None:
-        """The line of the place, or of the closest place around it that is written down."""
+        """Return the line of the path, or of its closest parent in the file."""
         for length in range(len(path), -1, -1):
             line = self.lines.get(path[:length])
             if line is not None:
@@ -79,7 +79,7 @@ class Problems:
 
 
 class ConfigError(SchedulerError):
-    """A configuration that cannot be used; lists every reason."""
+    """A configuration cannot be used; the message lists all problems."""
 
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
         self.source = source

@@ -1,7 +1,7 @@
-"""YAML text to plain values, remembering the line of every value and every key given twice.
+"""Parses YAML text to plain values, with the line of every value and every duplicate key.
 
-Scalars are read as kube-scheduler reads them, which is not quite PyYAML's way: `y` is true,
-`1:30` is a text, a date is a text.
+Scalars are parsed as in kube-scheduler, not as in PyYAML: `y` is true, `1:30` and dates are
+strings.
 
 Source: sigs.k8s.io/yaml over go.yaml.in/yaml/v2, resolve.go.
 """
@@ -21,7 +21,7 @@ Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | 
 _TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
 _FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
 _MAX_DIGITS = 64
-"""Most digits of a whole number; Python refuses to read longer ones, and no field takes them."""
+"""Digits at most of a whole number: Python refuses much longer ones, and no field accepts them."""
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
@@ -37,7 +37,7 @@ _HINTS = {
     "did not find expected key": "; check the indentation",
     "did not find expected '-' indicator": "; check the indentation",
 }
-"""The usual remedy, by message of libyaml."""
+"""Hints for users by message of libyaml."""
 
 
 class _Loader(yaml.CSafeLoader):
@@ -63,7 +63,7 @@ def parse(text: str | bytes, problems: Problems) -> Value:
     """Read one YAML (or JSON) document.
 
     Returns:
-        The value; `problems` then knows the lines, the syntax error, and the keys given twice.
+        The value; `problems` then has the lines, the syntax error, and the duplicate keys.
     """
     lines: dict[Path, int] = {}
     problems.lines = lines
@@ -86,10 +86,10 @@ def parse(text: str | bytes, problems: Problems) -> Value:
 
 
 def with_lines(found: Iterable[Problem], text: str | bytes) -> tuple[Problem, ...]:
-    """Give problems that were found after decoding the lines of their places in the text.
+    """Return problems that were found after decoding, with the lines of their paths in the text.
 
-    The line is that of the closest place around it that is written down. A place that is not in
-    the text, such as a flag, has none.
+    The line is that of the path, or of its closest parent in the text. A problem outside the text,
+    such as in a flag, has no line.
     """
     parsed = Problems()
     parse(text, parsed)
@@ -103,7 +103,7 @@ def _line(path: Path, lines: Mapping[Path, int]) -> int | None:
 
 
 def is_plain_text(text: str) -> bool:
-    """Whether a text needs no quotes to be read back as this text."""
+    """Return whether a string needs no quotes in YAML to be parsed as this string."""
     return isinstance(_resolve(text), str)
 
 
@@ -134,7 +134,7 @@ def _add_syntax_error(
 
 
 class _Reader:
-    """Turns composed nodes into values."""
+    """Converts composed YAML nodes to values."""
 
     def __init__(self, lines: dict[Path, int], problems: Problems) -> None:
         self._lines = lines
@@ -183,7 +183,7 @@ class _Reader:
         return {**merged, **result}
 
     def _merge(self, node: yaml.Node, path: Path, into: dict[str, Value]) -> None:
-        """Add the entries of `<<: *anchor`; the first one of a key wins."""
+        """Add the entries of `<<: *anchor`; the first entry of a key counts."""
         value = self.value(node, path)
         for mapping in value if isinstance(value, list) else [value]:
             if isinstance(mapping, dict):
@@ -194,7 +194,7 @@ class _Reader:
 
 
 def _scalar(node: yaml.ScalarNode) -> Value:
-    """The value of a scalar; only a quoted one, or one marked `!!str`, is always a text."""
+    """Return the value of a scalar; a quoted one, or one tagged `!!str`, is always a string."""
     return node.value if node.tag == _TEXT else _resolve(node.value)
 
 
@@ -212,7 +212,7 @@ def _resolve(text: str) -> Value:
 
 
 def _int(text: str) -> int:
-    """A whole number; a leading zero means octal, as in YAML 1.1."""
+    """Parse a whole number; a leading zero means octal, as in YAML 1.1."""
     digits = text.lstrip("+-").lower()
     if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
         digits = "0o" + digits[1:]

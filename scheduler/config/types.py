@@ -1,8 +1,8 @@
 """KubeSchedulerConfiguration v1 as frozen structs, with the default of every field beside it.
 
-One set of types serves the written and the effective configuration: `load` returns it completed
-(`defaults.py`) and checked (`validation.py`). Field names are upstream's in Python spelling, the
-written names are upstream's. A duration is a float in seconds; its name ends in `seconds`.
+The written and the effective configuration have the same types: `load` returns it completed
+(`defaults.py`) and checked (`validation.py`). Field names are upstream's in Python spelling; names
+in files are upstream's. A duration is a float in seconds; its name ends in `seconds`.
 
 Source: k8s.io/kube-scheduler/config/v1 types.go, k8s.io/component-base/config/v1alpha1 types.go.
 """
@@ -22,22 +22,22 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, DURATION]
 
 DEFAULT_SCHEDULER_NAME: Final = "stowage"
-"""Differs from upstream's `default-scheduler`: a second scheduler must not grab the first one's
-pods because a profile has no name."""
+"""Differs from upstream's `default-scheduler`: a profile without a name must not schedule the pods
+of kube-scheduler."""
 
 DEFAULT_LEASE_NAME: Final = "stowage"
-"""Differs from upstream's `kube-scheduler`: beside a running kube-scheduler that Lease is taken,
-and a second scheduler would wait for it for ever."""
+"""Differs from upstream's `kube-scheduler`: a running kube-scheduler holds that Lease, and a second
+scheduler would wait for it for ever."""
 
 MAX_IN_UNSCHEDULABLE_SECONDS: Final = 300.0
-"""After this time a rejected pod is tried again although nothing happened.
+"""Time after which an unschedulable pod is requeued without an event.
 
 Source: pkg/scheduler/backend/queue (DefaultPodMaxInUnschedulablePodsDuration) v1.36.
 """
 
 UNLIMITED_QPS: Final = -1.0
-"""Differs from upstream's 50: the server decides how fast is too fast; a negative number switches
-client-side rate limiting off in client-go as well."""
+"""Differs from upstream's 50: the API server limits the rate by priority and fairness. In client-go
+too, a negative number disables client-side rate limiting."""
 
 
 class ConfigStruct(
@@ -69,7 +69,7 @@ class ExtensionPoint(StrEnum):
 
 
 class LeaderElectionConfiguration(ConfigStruct, frozen=True):
-    """Leader election: which of several replicas schedules."""
+    """The settings of leader election among replicas."""
 
     leader_elect: bool = True
     lease_duration_seconds: Seconds = msgspec.field(name="leaseDuration", default=15.0)
@@ -86,13 +86,13 @@ class ClientConnectionConfiguration(ConfigStruct, frozen=True):
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = "application/json"
-    """Accepted and kept for kube-scheduler; Stowage speaks JSON."""
+    """Accepted and kept for kube-scheduler; Stowage always uses JSON."""
     qps: float = UNLIMITED_QPS
     burst: Int32 = 100
 
 
 class PluginEntry(ConfigStruct, frozen=True):
-    """A plugin by name, with its weight where it scores; weight 0 counts as 1."""
+    """A plugin by name, with its weight at Score; weight 0 counts as 1."""
 
     name: str
     weight: Int32 = 0
@@ -129,7 +129,7 @@ class Plugins(ConfigStruct, frozen=True):
         return cast("PluginSet", getattr(self, point.name.lower()))
 
     def names(self) -> frozenset[str]:
-        """Every plugin that is enabled anywhere."""
+        """Return the names of all plugins that are enabled at any extension point."""
         sets = [self.multi_point, *(self.at(point) for point in ExtensionPoint)]
         return frozenset(plugin.name for plugin_set in sets for plugin in plugin_set.enabled)
 
@@ -139,18 +139,18 @@ class PluginConfig(ConfigStruct, frozen=True):
 
     name: str
     args: Any = None
-    """Once loaded: of the type the plugin declares, or the plain value where it declares none."""
+    """After `load`: a value of the type that the plugin declares, else the plain value."""
 
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 
 
 class KubeSchedulerProfile(ConfigStruct, frozen=True):
-    """One set of plugins, and the `schedulerName` of the pods it serves."""
+    """One set of plugins, and the `schedulerName` of its pods."""
 
     scheduler_name: str = ""
     percentage_of_nodes_to_score: Int32 | None = None
-    """None: the configuration's own value holds."""
+    """None: the value of the configuration applies."""
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
 
@@ -163,19 +163,19 @@ class KubeSchedulerProfile(ConfigStruct, frozen=True):
         return kind()
 
     def raw_args(self, name: str) -> Any:
-        """Return the arguments of an out-of-tree plugin; None if it declares and gets none."""
+        """Return the arguments of an out-of-tree plugin; None if it has none."""
         return next((c.args for c in self.plugin_config if c.name == name), None)
 
 
 class ExtenderManagedResource(ConfigStruct, frozen=True):
-    """An extended resource an extender cares for."""
+    """An extended resource that an extender manages."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTlsConfig(ConfigStruct, frozen=True):
-    """TLS towards an extender; data wins over files."""
+    """The TLS settings of an extender; data has precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -214,9 +214,9 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
     enable_profiling: bool = True
     enable_contention_profiling: bool | None = None
-    """None only while loading: it follows `enable_profiling`."""
+    """None only during `load`; the default is that of `enable_profiling`."""
     percentage_of_nodes_to_score: Int32 = 0
-    """0 means every node."""
+    """0: every node is scored."""
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[KubeSchedulerProfile, ...] = ()
@@ -226,5 +226,5 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     """The gates that are on. They are not part of the file, and plugins depend on them."""
 
     def plugin_names(self) -> frozenset[str]:
-        """Every plugin that is enabled in any profile."""
+        """Return the names of all plugins that are enabled in any profile."""
         return frozenset().union(*(profile.plugins.names() for profile in self.profiles))

@@ -85,7 +85,7 @@ def _longer(
     path: Path,
     problems: Problems,
 ) -> None:
-    """Require one duration to be more than a multiple of another; blame the one written down."""
+    """Require one duration to exceed a multiple of another; report the one in the file."""
     if longer[1] > factor * shorter[1]:
         return
     times = f"{factor} times " if factor != 1 else ""
@@ -133,9 +133,9 @@ def _removed_plugins(profile: KubeSchedulerProfile, path: Path, problems: Proble
 def _misspelt_plugins(
     profile: KubeSchedulerProfile, known: Implements, path: Path, problems: Problems
 ) -> None:
-    """Refuse names that are almost a plugin's where kube-scheduler accepts any name.
+    """Refuse names similar to a plugin's in lists where kube-scheduler accepts any name.
 
-    A plugin meant to be disabled would run, one meant to be configured would have its defaults.
+    With a misspelt name a disabled plugin would run, and a configured one would have its defaults.
     """
     for place, name in named_in_vain(profile, known, path):
         guess = did_you_mean(name, known, _ALMOST)
@@ -156,7 +156,7 @@ def _plugin_config(profile: KubeSchedulerProfile, path: Path, problems: Problems
             message = f'"{config.name}" is configured already at pluginConfig[{first[config.name]}]'
             problems.add((*place, "name"), message)
         first.setdefault(config.name, i)
-        # kube-scheduler looks at these only when it builds the plugin.
+        # kube-scheduler checks these arguments only when it builds the plugin.
         if config.name != _FIT or _FIT in enabled:
             validate_args(config.args, (*place, "args"), problems)
 
@@ -213,7 +213,7 @@ def _extenders(config: KubeSchedulerConfiguration, path: Path, problems: Problem
                 f"expected 1 or more because prioritizeVerb is set, got {extender.weight}",
             )
         if extender.http_timeout_seconds < 0:
-            # Differs: Go's http.Client takes it for no limit, and an attempt could hang for ever.
+            # Differs: in Go's http.Client it means no limit, and an attempt could hang for ever.
             got = format_duration(extender.http_timeout_seconds)
             message = f"expected more than 0s, or 0s for the default, got {got}"
             problems.add((*place, "httpTimeout"), message)
@@ -240,7 +240,7 @@ def _managed_resources(
 
 
 def _ignored_resources(config: KubeSchedulerConfiguration, path: Path, problems: Problems) -> None:
-    """A resource to ignore must reach NodeResourcesFit in every profile."""
+    """Require that NodeResourcesFit ignores an ignored resource in every profile."""
     ignored = [
         (*path, i, "managedResources", j, "ignoredByScheduler")
         for i, extender in enumerate(config.extenders)

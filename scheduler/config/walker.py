@@ -1,10 +1,10 @@
-"""Plain values to frozen structs, checking everything and reporting every mismatch with its place.
+"""Decodes plain values to frozen structs, and reports every mismatch with its path.
 
-msgspec's own decoder stops at the first error; this walker follows the same type descriptions
-(`msgspec.inspect`) and continues. A stand-in replaces a wrong value, so that later checks still see
-a whole object; `Problems` suppresses their messages about that place.
+msgspec's decoder stops at the first error; this walker follows the same type descriptions
+(`msgspec.inspect`) and continues. A stand-in replaces a wrong value, so that later checks see a
+complete object; `Problems` suppresses their messages about that path.
 
-It accepts what Go's strict decoder accepts: null counts as absent, `2.0` is a whole number.
+It accepts the same values as Go's strict decoder: null counts as absent, `2.0` is a whole number.
 """
 
 import base64
@@ -30,7 +30,7 @@ DURATION: Final = msgspec.Meta(extra={"format": "duration"})
 """Marks a float field that is written as a duration; the value is in seconds."""
 
 NOT_WRITTEN: Final = msgspec.Meta(extra={"written": False})
-"""Marks a field that is no part of a file, neither read from it nor written to it."""
+"""Marks a field that is neither read from a file nor written to it."""
 
 Hint = Callable[[Path, str], str | None]
 """Returns a hint about an unknown field, given its parent's path and its name."""
@@ -45,12 +45,12 @@ def decode(
     problems: Problems,
     hint: Hint = lambda _path, _name: None,
 ) -> T:
-    """Build a `kind` from plain values; mismatches are added to `problems`."""
+    """Build a `kind` from plain values; add mismatches to `problems`."""
     return cast("T", _Walker(problems, hint).struct(_describe(kind), value, path))
 
 
 def decode_foreign(kind: type[T], value: Value, path: Path, problems: Problems) -> T:
-    """Build a plugin's type as `decode` does; every constraint that msgspec knows counts."""
+    """Build a plugin's type as `decode` does, and check all constraints of msgspec."""
     before = len(problems)
     decoded = decode(kind, value, path, problems)
     if len(problems) == before:
@@ -65,9 +65,9 @@ def decode_foreign(kind: type[T], value: Value, path: Path, problems: Problems) 
 
 
 def unreadable(kind: type[msgspec.Struct]) -> str | None:
-    """Return the first field of a type that `decode` could not read, or None.
+    """Return the first field of a type that `decode` does not support, or None.
 
-    Types of plugins' arguments are foreign: their errors are reported before they are used.
+    The argument types of out-of-tree plugins are checked before they are used.
     """
     for path, described in _leaves(_describe(kind), ""):
         if not isinstance(described, _READABLE):
@@ -99,12 +99,12 @@ def _describe(kind: type[msgspec.Struct]) -> mi.StructType:
 
 
 def is_written(field: mi.Field) -> bool:
-    """Whether a field is part of a file."""
+    """Return whether a field is part of files."""
     return not (isinstance(field.type, mi.Metadata) and field.type.extra == NOT_WRITTEN.extra)
 
 
 def shown(value: object) -> str:
-    """A value as its owner wrote it, shortened."""
+    """Return a value as in a file, shortened."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}..."'  # noqa: PLR2004
     if value is None:
@@ -123,26 +123,26 @@ _NEAR: Final = 0.7
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str | None:
-    """The known name that was most likely meant."""
+    """Return the known name that is most similar to an unknown one, or None."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:
-    """A question to append to a message about an unknown name; empty if no known name is near."""
+    """Return a question for a message about an unknown name; empty if no known name is similar."""
     meant = nearest(name, known, cutoff)
     return "" if meant is None else f'; did you mean "{meant}"?'
 
 
 def not_among(value: object, known: Sequence[str]) -> str:
-    """Describe a value that is none of the known words."""
+    """Return the message about a value that is none of the known words."""
     suggestion = did_you_mean(value, known) if isinstance(value, str) else ""
     return f"expected one of {', '.join(known)}, got {shown(value)}{suggestion}"
 
 
 class _Walker:
-    """One pass over one document."""
+    """Decodes one document."""
 
     def __init__(self, problems: Problems, hint: Hint) -> None:
         self._problems = problems
@@ -172,7 +172,7 @@ class _Walker:
         try:
             return described.cls(**arguments)
         except ValueError as problem:
-            # The type has checks of its own; stand-ins need not pass them.
+            # Build the type, which may have its own checks, only without stand-ins.
             if len(self._problems) == before:
                 self._problems.add(path, str(problem))
             return None
@@ -311,7 +311,7 @@ def _choices_of(described: mi.Type) -> str:
 
 
 def _refuses_null(described: mi.Type) -> bool:
-    """Whether an explicit null is an error: Go's Duration decoder refuses it."""
+    """Return whether an explicit null is an error: Go's Duration decoder refuses it."""
     return isinstance(described, mi.Metadata) and described.extra == DURATION.extra
 
 

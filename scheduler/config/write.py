@@ -1,6 +1,6 @@
-"""Effective configuration to YAML: the output of `--write-config-to` and `stowage config`.
+"""Writes the effective configuration as YAML, for `--write-config-to` and `stowage config`.
 
-kube-scheduler 1.36 starts with this output, and `load` reads the same configuration back.
+kube-scheduler 1.36 accepts this output, and `load` reads the same configuration from it.
 """
 
 import base64
@@ -28,7 +28,7 @@ _EMPTY: tuple[object, ...] = (None, "", (), {}, b"")
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every text that kube-scheduler would not read as a text."""
+    """Quotes every string that kube-scheduler would not parse as a string."""
 
 
 def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
@@ -40,17 +40,17 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def to_yaml(config: KubeSchedulerConfiguration) -> str:
-    """Write a configuration as YAML, fields in alphabetical order as upstream does."""
+    """Return a configuration as YAML, with fields in alphabetical order as in upstream."""
     return dump(to_object(config))
 
 
 def dump(value: object) -> str:
-    """Write plain values as YAML that `load` and kube-scheduler read back as they are."""
+    """Return plain values as YAML from which `load` and kube-scheduler read the same values."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=1 << 20)
 
 
 def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:
-    """Write a configuration as plain values, for JSON (`/configz`)."""
+    """Return a configuration as plain values, for JSON (`/configz`)."""
     return cast("dict[str, Any]", _plain(config))
 
 
@@ -69,7 +69,7 @@ def _plain(value: object) -> object:
 
 
 def _foreign(value: object) -> object:
-    """Write arguments of an out-of-tree plugin: an empty value may differ from the default."""
+    """Return arguments of an out-of-tree plugin, with empty values: these may not be defaults."""
     if isinstance(value, tuple | list):
         return [_foreign(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Metrics, logs and traces: declared once, cheap where they are written.
+"""Metrics, logs and traces: declared in one place, cheap to write.
 
-The package knows nothing about scheduling; other packages pass it numbers, texts and callables.
+The package does not depend on scheduling; other packages pass it numbers, texts and callables.
 """

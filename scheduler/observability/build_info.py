@@ -1,4 +1,4 @@
-"""The version of Stowage, and the Kubernetes version whose behaviour it has."""
+"""The version of Stowage, and the version of Kubernetes whose behaviour it has."""
 
 import platform
 import sys
@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from scheduler.observability.instruments import Instruments
 
 KUBERNETES_VERSION: Final = "1.36.3"
-"""The kube-scheduler whose decisions Stowage makes."""
+"""The version of kube-scheduler whose decisions Stowage makes."""
 
 
 def stowage_version() -> str:
-    """The version of the installed package, or `0.0.0` when it runs from a bare checkout."""
+    """Return the version of the installed package, or `0.0.0` if none is installed."""
     try:
         return version("stowage-scheduler")
     except PackageNotFoundError:
@@ -22,7 +22,7 @@ def stowage_version() -> str:
 
 
 def image_tag() -> str:
-    """The version as the tag of an image: `make image-push` writes the same one.
+    """Return the version as an image tag; `make image-push` pushes with the same tag.
 
     Source: github.com/distribution/reference regexp.go (TagRegexp), which has no plus sign.
     """
@@ -30,9 +30,9 @@ def image_tag() -> str:
 
 
 def git_commit() -> str:
-    """Return the commit or the release tag that the installed package was built from.
+    """Return the commit or the release tag from which the installed package was built.
 
-    Empty if the build did not know it. Source: setuptools-scm, `1.2.1.dev5+g0123abc.d20260131`.
+    Empty if the build had none. Source: setuptools-scm, `1.2.1.dev5+g0123abc.d20260131`.
     """
     installed = stowage_version()
     release, _, local = installed.partition("+")
@@ -44,7 +44,7 @@ def git_commit() -> str:
 def declare_build_info(instruments: Instruments) -> None:
     """Declare both versions as metrics.
 
-    `kubernetes_build_info` carries the version of Kubernetes, not ours: alerts compare it between
+    `kubernetes_build_info` has the version of Kubernetes, not of Stowage: alerts compare it between
     the components of a cluster to find differences in behaviour.
     """
     major, minor, _ = KUBERNETES_VERSION.split(".")

@@ -1,6 +1,6 @@
 """Metrics of requests to the API server and of watches.
 
-Source: k8s.io/component-base/metrics/prometheus/restclient v0.36. The watches are ours.
+Source: k8s.io/component-base/metrics/prometheus/restclient v0.36. It has no metrics of watches.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0,
 _REVIEW_SECONDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 _BYTES: Final = tuple(float(size) for size in (64, 256, 512, *(4**k for k in range(5, 13))))
 WATCH_ENDS: Final = ("ended", "failed", "expired")
-"""The ways a watch ends: in good order, by a failure, or because a new list must follow."""
+"""The ends of a watch: ended by the server, failed, or expired, which requires a relist."""
 
 
 class ClientMetrics:
@@ -64,7 +64,7 @@ class ClientMetrics:
         sent: int,
         received: int | None,
     ) -> None:
-        """Count a request whose answer has begun (a stream, nothing received) or ended."""
+        """Count and measure a request; `received` is None for streams and without an answer."""
         self.requests[code, method, host].inc()
         self.request_duration[method, host].observe(seconds)
         self.request_size[method, host].observe(sent)
@@ -116,7 +116,7 @@ class InformerMetrics:
         )
 
     def begin(self, kinds: Iterable[str]) -> None:
-        """Begin counting at zero for every kind that is watched, as in `pods`."""
+        """Set the counters of every watched kind, such as `pods`, to zero."""
         for kind in kinds:
             self.malformed_objects[kind].inc(0)
             for reason in WATCH_ENDS:

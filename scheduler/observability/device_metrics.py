@@ -1,4 +1,4 @@
-"""Metrics of binding devices.
+"""Metrics of devices and their binding.
 
 Source: pkg/scheduler/metrics metrics.go (ResourceClaimCreatesTotal, DRABindingConditions) v1.36.3.
 """

@@ -1,8 +1,8 @@
-"""Large values for people, written as JSON in slices that leave the event loop room to work.
+"""Encodes large values as JSON in slices, between which other tasks of the event loop run.
 
 A dump is a plain value in which an iterator stands for a list, an `Entries` for a mapping, and a
-callable for its result: large values are built only when they are written. An iterator that
-searches for long without a result yields `REST` now and then.
+callable for its result: large values are built only when they are encoded. An iterator that
+searches for long without a result yields `REST` between.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,10 +12,10 @@ import msgspec
 
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 _SLICE_BYTES: Final = 2**15
-"""About a millisecond of work."""
+"""Size of a slice, which takes about a millisecond."""
 
 REST: Final = object()
-"""Yielded by an iterator: there is nothing to write, but other tasks may run now."""
+"""An item without a value: other tasks may run now."""
 
 
 class Entries:
@@ -26,7 +26,7 @@ class Entries:
 
 
 def json_slices(value: object) -> Iterator[bytes]:
-    """The value as JSON, a slice at a time, now and then an empty one."""
+    """Yield the value as JSON in slices; a slice is empty for `REST`."""
     slice_ = bytearray()
     for part in _parts(value):
         slice_ += part

@@ -107,10 +107,10 @@ class EngineMetrics:
         self.scheduling_attempt_duration[result, profile].observe(seconds)
 
     def pod_bound(self, attempts: int, seconds: float | None, *, was_flushed: bool) -> None:
-        """Count a pod that is bound.
+        """Count a bound pod.
 
-        `seconds` count since it was first ready, where that is known; with `was_flushed` it was
-        tried only because it had waited for too long.
+        `seconds` is the time since it was first active, None if unknown; with `was_flushed` its
+        last attempt was caused by the time limit of unschedulable pods.
         """
         self.pod_scheduling_attempts.observe(attempts)
         if seconds is not None:
@@ -121,7 +121,7 @@ class EngineMetrics:
 
 
 def preemption_attempts(add: Instruments) -> CounterMetric:
-    """Declare the metric of DefaultPreemption; it is shown even if no profile has that plugin."""
+    """Declare the metric of DefaultPreemption, which is served even without this plugin."""
     family = add.counter(
         "scheduler_preemption_attempts_total",
         "Attempts to make room for a pod by evicting others.",

@@ -1,6 +1,6 @@
-"""Metrics as text, in slices that leave the event loop room to work.
+"""Renders metrics as text in slices, between which other tasks of the event loop run.
 
-A full scrape takes 5 to 15 us a line, tens of milliseconds together; no decision waits for that.
+A full scrape takes 5 to 15 us a line, tens of milliseconds together, which would delay decisions.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from typing_extensions import override
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 _SLICE_SAMPLES: Final = 100
-"""A millisecond of work, or two."""
+"""Samples per slice, which take one or two milliseconds."""
 
 _HEADER_LINES: Final = 2
-"""HELP and TYPE, which a metric has once."""
+"""Number of header lines of a metric: HELP and TYPE."""
 
 
 async def exposition(registry: CollectorRegistry) -> AsyncIterator[bytes]:
-    """Render every metric, giving way to other work between slices."""
+    """Yield every metric as text; other tasks run between two slices."""
     for metric in registry.collect():
         for text in _slices(metric):
             yield text
@@ -38,7 +38,7 @@ def _slices(metric: Metric) -> Iterator[bytes]:
 
 
 class _One(CollectorRegistry):
-    """A registry of one metric that is collected already."""
+    """A registry with one collected metric."""
 
     def __init__(self, metric: Metric) -> None:
         super().__init__()

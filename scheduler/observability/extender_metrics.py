@@ -1,4 +1,4 @@
-"""Metrics of extenders; kube-scheduler has only `scheduler_goroutines`."""
+"""Metrics of extenders; of these kube-scheduler has only `scheduler_goroutines`."""
 
 from scheduler.observability.instruments import Instruments, exponential
 

@@ -1,7 +1,7 @@
-"""The settings of kube-scheduler's feature gates that Stowage's behaviour matches, as a metric.
+"""A metric of the settings of kube-scheduler's feature gates that describe Stowage's behaviour.
 
 Source: kubernetes pkg/features/kube_features.go; k8s.io/component-base/metrics/prometheus/feature
-(1.36.3). Gates that nothing here depends on are left out.
+(1.36.3). Gates on which nothing in Stowage depends are left out.
 """
 
 from collections.abc import Collection, Mapping
@@ -37,11 +37,11 @@ GATES: Final[Mapping[str, tuple[str, bool]]] = {
     "TopologyAwareWorkloadScheduling": ("ALPHA", False),
     "WorkloadAwarePreemption": ("ALPHA", False),
 }
-"""Stage (empty once it is general) and whether pods are placed as with the gate on by default."""
+"""Stage (empty for GA), and whether Stowage by default places pods as with the gate on."""
 
 
 def declare_feature_gates(instruments: Instruments, turned_on: Collection[str] = ()) -> None:
-    """Declare the gates that are on: by default, and those that were turned on."""
+    """Declare the metric, with the gates that are on by default and those in `turned_on`."""
     enabled = instruments.gauge(
         "kubernetes_feature_enabled",
         "1 for a feature gate whose behaviour is there, else 0.",

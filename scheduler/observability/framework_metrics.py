@@ -1,8 +1,8 @@
-"""Metrics of the framework; the pattern for every room's metrics.
+"""Metrics of the framework; the pattern for the metrics of every package.
 
-A room takes the struct of its families and writes into them: `metrics.plugin_errors[plugin, point]
-.inc()`. Without a registry (`FrameworkMetrics(Instruments())`) the numbers are counted and not
-exported, so no room checks whether metrics are on.
+A package gets the struct of its families and writes into them: `metrics.plugin_errors[plugin,
+point].inc()`. Without a registry (`FrameworkMetrics(Instruments())`) the values are counted and
+not served, so no package checks whether metrics are enabled.
 """
 
 from scheduler.observability.instruments import Instruments, exponential

@@ -1,4 +1,4 @@
-"""Logs: a constant message and keys, as text or JSON, on standard error.
+"""Logs lines of a constant message and keys, as text or JSON, on standard error.
 
     log = get_logger(__name__)
     log.info("Started", version=version)
@@ -6,7 +6,7 @@
         log.info("Pod popped", v=4, pod=key)
 
 Levels are klog's: 0 always, 1 facts for operators, 2 results, 3 changes, 4 debugging, 5 and more
-tracing. `verbose` is called first, so that a level that is off costs a comparison.
+tracing. Callers check `verbose` first, so that a disabled level costs only a comparison.
 A message never contains values; a value never contains a secret (`redact`).
 
 Source: k8s.io/klog text format; k8s.io/component-base/logs JSON format.
@@ -31,13 +31,13 @@ JSON: Final = "json"
 
 
 class Logger(Protocol):
-    """The part of a logger's interface that is used."""
+    """The interface of a logger."""
 
     def info(self, event: str, **keys: Any) -> Any:
         """Log a normal event."""
 
     def warning(self, event: str, **keys: Any) -> Any:
-        """Log a problem in spite of which work continues."""
+        """Log a problem after which work continues."""
 
     def error(self, event: str, **keys: Any) -> Any:
         """Log a failure."""
@@ -55,24 +55,24 @@ class Verbosity:
         self.level = 0
 
     def __call__(self, level: int) -> bool:
-        """Whether messages of this level are wanted."""
+        """Return whether messages of this level are logged."""
         return level <= self.level
 
 
 verbose: Final = Verbosity()
-"""Called before a message of a level above 0; `verbose.level` may change at any time."""
+"""To be called before a message of a level above 0; `verbose.level` may change at any time."""
 
 
 def get_logger(name: str) -> Logger:
-    """A logger that names the module it belongs to."""
+    """Return a logger whose lines name the module `name`."""
     logger: Logger = structlog.get_logger(module=name.removeprefix("scheduler."))
     return logger
 
 
 def configure(clock: Clock, level: int, form: str = TEXT, stream: TextIO | None = None) -> None:
-    """Set the process up for logging; messages of libraries are logged the same way.
+    """Configure logging of the process, messages of libraries included.
 
-    The level is that of klog, the form `TEXT` or `JSON`; the stream is standard error unless given.
+    `level` is that of klog, `form` is `TEXT` or `JSON`; `stream` is standard error by default.
     """
     verbose.level = level
     configure_structlog(clock, form, stream)
@@ -86,7 +86,7 @@ def configure(clock: Clock, level: int, form: str = TEXT, stream: TextIO | None 
 def configure_structlog(
     clock: Clock | None = None, form: str = TEXT, stream: TextIO | None = None
 ) -> None:
-    """Set only our own logging up; done once on import, as text on standard error."""
+    """Configure logging of this package only; called at import, for text on standard error."""
     target = stream or cast("TextIO", _StandardError())
     structlog.configure(
         processors=[
@@ -102,7 +102,7 @@ def configure_structlog(
 
 
 class _StandardError:
-    """The present standard error at each write, not the one at import."""
+    """Writes to the present `sys.stderr`, not to that at import."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -126,7 +126,7 @@ class _Stamp:
 
 
 class _Bridge(logging.Handler):
-    """Passes messages of libraries (aiohttp, asyncio, kubernetes) on."""
+    """Logs messages of libraries (aiohttp, asyncio, kubernetes) in the same form."""
 
     @override
     def emit(self, record: logging.LogRecord) -> None:
@@ -139,7 +139,7 @@ class _Bridge(logging.Handler):
 
 
 def _render_json(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
-    """One object a line: ts (seconds since 1970), v or severity, msg, keys."""
+    """Render a JSON object per line: ts (seconds since 1970), v or severity, msg, keys."""
     head = {
         "ts": event.pop("_time").timestamp(),
         "level": event.pop("_severity"),
@@ -151,7 +151,7 @@ def _render_json(_logger: object, _method: str, event: MutableMapping[str, Any])
 
 
 def _render_text(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
-    """Klog's line: severity and time, module, message and keys."""
+    """Render a line as klog does: severity and time, module, message and keys."""
     time = event.pop("_time")
     severity = event.pop("_severity")[0].upper()
     event.pop("v", None)
@@ -161,13 +161,13 @@ def _render_text(_logger: object, _method: str, event: MutableMapping[str, Any])
     keys = "".join(f" {key}={_shown(value)}" for key, value in event.items())
     line = f'{severity}{time:%m%d %H:%M:%S.%f} {module}] "{message}"{keys}'
     if trace:
-        # Indented: an exception's message must not look like a line of ours.
+        # Indented: a line of an exception's message must not look like a log line.
         line += "\n" + textwrap.indent(trace, "  ")
     return visible(line)
 
 
 def _shown(value: object) -> str:
-    """A value in klog's manner: texts quoted, numbers bare, the rest as JSON."""
+    """Format a value as klog does: strings quoted, numbers bare, other values as JSON."""
     return json.dumps(value, default=str, ensure_ascii=False)
 
 

@@ -1,6 +1,6 @@
-"""The event loop's time by kind of work, and the kind of work behind each stall.
+"""Measures the event loop's time by kind of work, and finds the kind of work that causes a stall.
 
-Independent of the event loop: a coroutine is timed from each of its steps to the next pause.
+It works with any event loop: each step of a coroutine is timed until it suspends.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -21,7 +21,7 @@ START: Final = "start"
 OTHER: Final = "other"
 """A stall in which no timed work took half of the time."""
 NOT_RUNNING: Final = "not_running"
-"""The part of a stall in which the loop's thread did not run: others had the processor."""
+"""The part of a stall in which the loop's thread did not run: other threads had the processor."""
 WORK: Final = (DECISIONS, WATCHES, BINDS, EVENTS, OTHER_WRITES, TICKS, START)
 
 
@@ -52,8 +52,8 @@ class LoopShares:
 
     Args:
         metrics: receives the sums.
-        now: seconds of a clock that never goes back.
-        ran: seconds for which the loop's thread has had a processor.
+        now: returns the monotonic time in seconds.
+        ran: returns the processor time of the loop's thread in seconds.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class LoopShares:
         self._now = now
         self._ran, self._ran_before = ran, 0.0
         self._since = dict.fromkeys(WORK, 0.0)
-        """Seconds since the last look at how late the loop is."""
+        """Seconds by kind of work since the last call of `stalled`."""
 
     @coroutine
     def timed(self, work: str, running: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Run a coroutine to its end, as if it were awaited itself, and time its steps."""
+        """Run a coroutine to its end, as `await` does, and time its steps."""
         now, spent, since = self._now, self._metrics.busy_seconds[work], self._since
         step: Callable[[Any], Any] = running.send
         told: Any = None
@@ -89,10 +89,10 @@ class LoopShares:
                 step, told = running.throw, problem
 
     def stalled(self, seconds: float) -> dict[str, float]:
-        """Note that the loop was late by so much.
+        """Measure a stall: the loop was late by `seconds`.
 
         Returns:
-            Seconds by kind of work, since the last call.
+            Seconds by kind of work since the last call.
         """
         since, before = self._since, self._ran_before
         self._ran_before = self._ran()

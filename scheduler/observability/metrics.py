@@ -1,7 +1,7 @@
-"""Every metric of the scheduler, declared once.
+"""Declares all metrics of the scheduler.
 
-Names, labels and buckets are kube-scheduler's, so that its dashboards and alerts work; texts are
-ours. Metrics without a counterpart in kube-scheduler begin with `stowage_`.
+Names, labels and buckets are kube-scheduler's, so that its dashboards and alerts work; help texts
+are not. Metrics without a counterpart in kube-scheduler begin with `stowage_`.
 
 Source: pkg/scheduler/metrics metrics.go; k8s.io/component-base/metrics/prometheus/clientgo,
 restclient (1.36.3). Differs: metrics of parts that do not exist here are absent (the
@@ -32,19 +32,19 @@ from scheduler.observability.volume_metrics import VolumeMetrics
 from scheduler.observability.work_queues import WorkQueueMetrics
 
 _EVALUATED_AT: Final = frozenset(("PreFilter", "Filter", "PreScore", "Score"))
-"""The extension points plugin_evaluation_total counts."""
+"""The extension points of plugin_evaluation_total."""
 
 
 class SchedulerMetrics:
     """The scheduler's metrics on one registry.
 
-    Each attribute is a family, or a room's struct of families; index a family with label values in
-    the order of its declaration: `metrics.goroutines["binding"].inc()`. Families without labels are
-    bound to their only child.
+    Each attribute is a family, or a package's struct of families; index a family with label values
+    in the order of its declaration: `metrics.goroutines["binding"].inc()`. The attribute of a
+    family without labels is its only child.
     """
 
     def __init__(self, registry: CollectorRegistry, feature_gates: Collection[str] = ()) -> None:
-        """Declare everything; `feature_gates` are those that a user turned on."""
+        """Declare all metrics; `feature_gates` are those that a user turned on."""
         self.registry = registry
         self.instruments = Instruments(registry)
         declare_build_info(self.instruments)
@@ -66,9 +66,9 @@ class SchedulerMetrics:
         self._declare_own()
 
     def declare_plugins(self, profile: str, plugins: Mapping[str, Iterable[str]]) -> None:
-        """Begin counting at zero for every plugin of a profile, so that a first error shows.
+        """Set the counters of every plugin of a profile to zero, so that rates show a first error.
 
-        `plugins` are names by extension point, as in `PreFilter`.
+        `plugins` are names by extension point, such as `PreFilter`.
         """
         for point, names in plugins.items():
             for name in names:

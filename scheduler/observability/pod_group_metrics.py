@@ -1,7 +1,7 @@
-"""Metrics of pod groups, and of room that is kept.
+"""Metrics of pod groups, and of room kept for nominated pods.
 
 Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36, with the feature gate
-GenericWorkload. Differs: they are declared without it, too.
+GenericWorkload. Differs: they are declared without the gate too.
 """
 
 from scheduler.observability.instruments import Instruments, exponential
@@ -57,6 +57,6 @@ class PodGroupMetrics:
         )
 
     def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
-        """Count an attempt; the help of the counter lists how it may have ended."""
+        """Count a group's attempt; the help text of the counter lists the results."""
         self.attempts[result, profile].inc()
         self.attempt_duration[result, profile].observe(seconds)

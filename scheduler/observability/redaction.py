@@ -1,4 +1,4 @@
-"""Keeps secrets out of logs: by the name of a key, and by the look of a value."""
+"""Keeps secrets out of logs, by the name of a key and by the form of a value."""
 
 import re
 from collections.abc import Mapping, MutableMapping
@@ -31,7 +31,7 @@ def redact(
 
 
 def hidden(value: Any, depth: int = 0) -> Any:
-    """The value without the secrets in it."""
+    """Return the value with its secrets replaced."""
     if isinstance(value, str):
         return _hidden_text(value)
     if isinstance(value, Mapping):

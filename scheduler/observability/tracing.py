@@ -1,8 +1,8 @@
-"""The time of a scheduling cycle by step: always logged if slow, exported as a span on request.
+"""Traces scheduling cycles by step: logs slow ones, and exports all as spans on request.
 
-The steps are the extension points, whose times are measured anyway, so a quick cycle costs nothing
-here. With OpenTelemetry (extra `stowage-scheduler[tracing]`) each cycle also becomes a span with
-its steps as events, made after the fact so that nothing is carried through the cycle.
+The steps are the extension points, which are measured for metrics, so a fast cycle costs nothing
+more. With OpenTelemetry (extra `stowage-scheduler[tracing]`) each cycle also becomes a span with
+its steps as events; the span is made after the cycle, which passes no context.
 
 Source: pkg/scheduler/schedule_one.go (utiltrace "Scheduling"), k8s.io/utils/trace.
 """
@@ -29,7 +29,7 @@ class TracingUnavailableError(SchedulerError):
 
 
 class CycleTrace(NamedTuple):
-    """One cycle that has ended."""
+    """One completed scheduling cycle."""
 
     pod: str
     """`namespace/name`"""
@@ -57,10 +57,10 @@ class CycleTracer:
         """Note the end of a scheduling cycle.
 
         Args:
-            pod: its `namespace/name`.
-            start: its start, in seconds of a running clock.
-            end: its end.
-            steps: the end time and the name of each step; read before this returns.
+            pod: `namespace/name` of the pod.
+            start: the start of the cycle, in seconds of the monotonic clock.
+            end: the end of the cycle.
+            steps: the end time and the name of each step; read before this method returns.
         """
         is_slow = end - start > SLOW_SECONDS
         if not is_slow and self._spans is None:
@@ -88,10 +88,10 @@ class CycleTracer:
 
 
 class SpanExporter:
-    """Turns closed traces into OpenTelemetry spans.
+    """Exports traces of cycles as OpenTelemetry spans.
 
-    OpenTelemetry's own variables decide their destination: `OTEL_EXPORTER_OTLP_ENDPOINT`,
-    `OTEL_TRACES_SAMPLER` and so on.
+    Environment variables of OpenTelemetry configure the export: `OTEL_EXPORTER_OTLP_ENDPOINT`,
+    `OTEL_TRACES_SAMPLER` and others.
 
     Args:
         clock: converts monotonic time to the time of day.
@@ -104,7 +104,7 @@ class SpanExporter:
         self._wall_offset = clock.wall().timestamp() - clock.monotonic()
 
     def export(self, trace: CycleTrace) -> None:
-        """Make the span; the provider sends it later, from a thread of its own."""
+        """Make the span; the provider sends it later, from its own thread."""
         namespace, _, name = trace.pod.partition("/")
         attributes = {"k8s.namespace.name": namespace, "k8s.pod.name": name}
         start = self._nanoseconds(trace.start)
@@ -114,7 +114,7 @@ class SpanExporter:
         span.end(end_time=self._nanoseconds(trace.end))
 
     def close(self) -> None:
-        """Send the spans that still wait."""
+        """Send the remaining spans."""
         self._provider.shutdown()
 
     def _nanoseconds(self, monotonic: float) -> int:
@@ -122,14 +122,14 @@ class SpanExporter:
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """True if OpenTelemetry's own variables name a destination of spans."""
+    """Return whether environment variables of OpenTelemetry name a destination of spans."""
     if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
     return any(environment.get(name) for name in _ENDPOINTS)
 
 
 def open_telemetry(clock: Clock) -> SpanExporter:
-    """Set OpenTelemetry up with its OTLP exporter.
+    """Set up OpenTelemetry with its OTLP exporter.
 
     Raises:
         TracingUnavailableError: the packages are not installed.

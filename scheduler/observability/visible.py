@@ -1,8 +1,7 @@
-"""Text that terminals and pagers only show: control characters are written out instead.
+"""Escapes control characters, so that terminals and pagers only show a text.
 
-Names and messages come from tenants. JSON escapes the old control characters
-(C0); those of C1, DEL, line and paragraph separators and the marks that turn writing around are
-as effective, and would pass.
+Tenants write names and messages. JSON escapes only the control characters of C0; those of C1, DEL,
+line and paragraph separators and marks of text direction have effects too.
 """
 
 import re
@@ -11,9 +10,9 @@ from typing import Final
 _OBEYED: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
-"""Tabs and line feeds are left: text on several lines is intended."""
+"""Tabs and line feeds are not among them: texts may have several lines."""
 
 
 def visible(text: str) -> str:
-    """The text with such characters written as in JSON."""
+    """Return the text with these characters escaped as in JSON."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Metrics of binding volumes."""
+"""Metrics of volume binding."""
 
 from scheduler.observability.instruments import Instruments
 

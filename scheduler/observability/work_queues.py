@@ -1,4 +1,4 @@
-"""The metrics of client-go's work queues, for ours.
+"""The metrics of client-go's work queues, for the lanes of the outbox.
 
 Source: k8s.io/component-base metrics/prometheus/workqueue v0.36 (names, labels, buckets) and
 k8s.io/client-go util/workqueue (what is counted when).
@@ -12,7 +12,7 @@ _BOUNDS: Final = exponential(10e-9, 10, 10)
 
 
 class WorkQueueMetrics:
-    """The families; each has the label `name`."""
+    """The families of work queues; each has the label `name`."""
 
     def __init__(self, add: Instruments) -> None:
         self.depth = add.gauge("workqueue_depth", "Current depth of a work queue.", "name")

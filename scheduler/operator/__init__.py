@@ -1,5 +1,5 @@
-"""`stowage operator`: whole instances, and profiles of teams, as custom resources.
+"""`stowage operator`: reconciles instances and profiles of teams, which are custom resources.
 
-A separate process; the daemon knows nothing of it. `plan` and `desired` decide and are pure,
-`Reconciler` applies their results; watches wake it.
+The operator is a process of its own, on which daemons do not depend. `plan` and `desired` are pure;
+`Reconciler` applies their results, and runs after each watch event.
 """

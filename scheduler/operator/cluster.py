@@ -1,4 +1,4 @@
-"""The requests of the operator: lists, server-side apply, deletion, status."""
+"""Sends the requests of the operator: lists, server-side apply, deletion, status."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
@@ -27,16 +27,16 @@ JSON_PATCH: Final = "application/json-patch+json"
 FIELD_MANAGER: Final = "stowage-operator"
 
 _PLURALS: Final = {"NetworkPolicy": "networkpolicies"}
-"""Plurals of kinds that do not just add an s."""
+"""Irregular plurals of kinds."""
 
 PAGE_OBJECTS: Final = 200
 """Objects per page; fewer if they are large."""
 MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
-"""Most bytes of a page of several objects; one object is at most 1.5 MB long in etcd."""
+"""Bytes at most of a page of several objects; one object is at most 1.5 MB long in etcd."""
 
 
 class FencedClient:
-    """A client of one API server; every write checks the fence in the moment it leaves."""
+    """A client of one API server; the fence is checked right before every write is sent."""
 
     def __init__(self, session: ApiSession, fence: Fence) -> None:
         self._session = session
@@ -45,7 +45,7 @@ class FencedClient:
     async def list_objects(
         self, plural: str, kind: type[ResourceT]
     ) -> tuple[list[ResourceT], list[str]]:
-        """All custom resources of a kind, and a message for each that has no name.
+        """Return all custom resources of a kind, and a message for each without a name.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -59,7 +59,7 @@ class FencedClient:
         return found, nameless
 
     async def namespaces(self) -> dict[str, dict[str, str]]:
-        """Labels of namespaces by name.
+        """Return the labels of namespaces by name.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -97,12 +97,12 @@ class FencedClient:
         return found
 
     async def apply(self, written: Json, uid: str) -> Json:
-        """Apply an object as it is written; fields that others have added to it stay.
+        """Apply an object by server-side apply; fields of other managers stay.
 
         Args:
             written: the object.
             uid: the UID of the existing object; empty to create it. An object that another client
-                has created meanwhile with other values is not overwritten.
+                has created with other values is not overwritten.
 
         Raises:
             ConflictError: another object of this name exists.
@@ -137,7 +137,7 @@ class FencedClient:
             FencedError: another operator may lead.
         """
         path = f"{path_of(what)}/status?fieldManager={FIELD_MANAGER}"
-        # Replaced as a whole: a merge would leave fields of the earlier status.
+        # Replace the whole status: a merge would keep fields of the earlier status.
         patch = [{"op": "add", "path": "/status", "value": status}]
         try:
             await self._write("PATCH", path, patch, JSON_PATCH)
@@ -145,10 +145,10 @@ class FencedClient:
             return
 
     async def set_finalizers(self, scheduler: Scheduler, finalizers: Sequence[str]) -> None:
-        """Replace the finalizers of a Scheduler that is still at the version that was read.
+        """Replace the finalizers of a Scheduler if its resource version is unchanged.
 
         Raises:
-            ConflictError: it has changed since.
+            ConflictError: the Scheduler has changed.
             ApiError: see `scheduler.daemon.client.errors`.
             FencedError: another operator may lead.
         """
@@ -163,7 +163,7 @@ class FencedClient:
         return _object(path, answer.body)
 
     async def _items(self, path: str) -> AsyncIterator[RawJson]:
-        """The objects of all pages of a list."""
+        """Yield the objects of all pages of a list."""
         token, count = "", PAGE_OBJECTS
         while True:
             asked = f"{path}?limit={count}&continue={segment(token)}"
@@ -200,10 +200,10 @@ def path_of(what: Reference) -> str:
 
 
 def _object(path: str, body: bytes) -> dict[str, Any]:
-    """A JSON object in an answer.
+    """Decode the JSON object in an answer.
 
     Raises:
-        UnavailableError: it is something else: a proxy may have answered.
+        UnavailableError: the body is no JSON object: a proxy may have answered.
     """
     try:
         decoded: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])

@@ -1,7 +1,7 @@
-"""The configuration of each instance: its own, and the SchedulingProfiles it takes in.
+"""Plans the configuration of each instance: its own, and its selected SchedulingProfiles.
 
-Pure: objects in, a plan out. The oldest object has the first claim: to the name of a profile, and
-to room in the configuration. An unusable profile is left out, or stays as it last was in force. No
+Pure: takes objects, returns a plan. The oldest object has precedence, for the name of a profile and
+for room in the configuration. An unusable profile is left out, or keeps its version in force. No
 other profile is affected. An instance whose own configuration is wrong keeps the present one.
 """
 
@@ -38,10 +38,10 @@ from scheduler.operator.plans import Configuration, ConfigurationPlan, Verdict
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
-"""Most bytes of a configuration: a ConfigMap holds 1 MiB, and many teams write profiles."""
+"""Bytes at most of a configuration: a ConfigMap holds 1 MiB, and many teams write profiles."""
 
 REFUSED_NAME: Final = "default"
-"""A name no Scheduler may have: pods that name no ServiceAccount get that of this name."""
+"""A name that no Scheduler may have: pods without a ServiceAccount use the one of this name."""
 _WHY_REFUSED: Final = (
     'expected another name than "default": every pod of the namespace would have the rights of the '
     "daemon by the ServiceAccount of this name"
@@ -54,7 +54,7 @@ _NEVER: Final = {"default-scheduler": "kube-scheduler"}
 """A name that no SchedulingProfile may have, and its owner."""
 
 _ANY_POINT: Final = frozenset(ExtensionPoint) - {ExtensionPoint.QUEUE_SORT}
-"""The extension points an out-of-tree plugin may have: its class, unknown here, decides."""
+"""The possible extension points of an out-of-tree plugin, whose class is unknown here."""
 
 
 def plan(
@@ -67,7 +67,7 @@ def plan(
     """Plan all configurations.
 
     Args:
-        schedulers: all instances; those that are leaving take part in nothing.
+        schedulers: all instances; those that are being deleted select no profiles.
         profiles: all SchedulingProfiles.
         namespaces: labels of namespaces by name, for instances that select by them.
         wheels: all wheels that instances name, or their problems.
@@ -87,7 +87,7 @@ def plan(
 
 
 def _draft(scheduler: Scheduler, claimed: dict[str, str], wheels: Wheels) -> "_Draft | _Refused":
-    """The configuration of an instance before it takes profiles in."""
+    """Return the configuration of an instance before SchedulingProfiles are added."""
     if scheduler.metadata.name == REFUSED_NAME:
         return _Refused(scheduler, claimed, Problem(("metadata", "name"), _WHY_REFUSED))
     if scheduler.unreadable:
@@ -120,7 +120,7 @@ def _unexpected(problem: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The values besides the configuration that its check depends on."""
+    """The values besides the configuration on which its check depends."""
 
     plugins: frozenset[str]
     gates: tuple[str, ...]
@@ -130,7 +130,7 @@ class _Rules:
 
 
 class _Refused:
-    """An instance that uses nothing of its spec: it stays as it is, with names and profiles.
+    """An instance whose spec is refused: its objects, names and profiles stay as they are.
 
     Attributes:
         scheduler: the instance.
@@ -144,7 +144,7 @@ class _Refused:
             claimed.setdefault(name, f"Scheduler {scheduler.key}")
 
     def selects(self, profile: SchedulingProfile, _: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether the profile was in force here."""
+        """Return whether the profile was in force in this instance."""
         return profile.status.get("scheduler") == str(self.scheduler.key)
 
     def judge(self, profile: SchedulingProfile, _: Mapping[str, str]) -> Verdict:
@@ -152,15 +152,15 @@ class _Refused:
         return _scheduler_invalid(self.scheduler, profile)
 
     def finished(self) -> Configuration:
-        """Return a configuration that is not applied."""
+        """Return a configuration that will not be applied."""
         return Configuration(None, (self._problem,), self._served, is_applied=False)
 
 
 class _Draft:
-    """A configuration that grows by the profiles it takes in.
+    """The configuration of an instance, to which selected profiles are added.
 
     Attributes:
-        scheduler: the instance that it is for.
+        scheduler: the instance.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class _Draft:
         for i, profile in enumerate(self._document["profiles"]):
             self._claim(profile.get("schedulerName"), ("spec", "profiles", i, "schedulerName"))
         if self._problems:
-            # It keeps the configuration that it has.
+            # The instance keeps its present configuration, and so its names.
             for name in served_by(scheduler):
                 claimed.setdefault(name, f"Scheduler {scheduler.key}")
         self._restart = _restart(scheduler.spec.configuration, packages.digests)
@@ -208,7 +208,7 @@ class _Draft:
     def selects(
         self, profile: SchedulingProfile, namespaces: Mapping[str, Mapping[str, str]]
     ) -> bool:
-        """Whether this instance selects the profile."""
+        """Return whether this instance selects the profile."""
         namespace = profile.metadata.namespace
         if self._namespaces is None:
             is_near = namespace == self.scheduler.metadata.namespace
@@ -217,11 +217,11 @@ class _Draft:
         return is_near and self._labels.matches(profile.metadata.labels)
 
     def judge(self, profile: SchedulingProfile, reserved: Mapping[str, str]) -> Verdict:
-        """Take a profile in if that is possible."""
+        """Add a profile if possible; return the verdict."""
         self._selected += 1
         key = self.scheduler.key
         earlier = profile.status.get("inForce")
-        # A name that it has already stays its own when another scheduler comes.
+        # A profile keeps a name in force even if another scheduler serves it later.
         held = (earlier or {}).get("schedulerName")
         reserved = {name: by for name, by in reserved.items() if name != held} | _NEVER
         if self._problems:
@@ -254,7 +254,7 @@ class _Draft:
     # --- steps ----------------------------------------------------------------------------------
 
     def _refusal(self, written: Json, reserved: Mapping[str, str]) -> Verdict | None:
-        """Return the verdict on a profile that cannot be taken in; None if it can."""
+        """Return the verdict on a profile that cannot be added; None if it can be."""
         name = str(written.get("schedulerName"))
         holder = self._claimed.get(name) or reserved.get(name)
         if holder is not None:
@@ -265,7 +265,7 @@ class _Draft:
             if forbidden:
                 message = "; ".join(map(str, forbidden))
                 return Verdict("NotPermitted", message, problems=forbidden)
-        # Checked together with an existing profile: all must agree in some fields.
+        # Check it together with an existing profile: all must agree in some fields.
         beside = {**self._document, "profiles": [self._document["profiles"][0], written]}
         found = tuple(
             Problem(("spec", *path[2:]) if path[:2] == ("profiles", 1) else path, message)
@@ -286,7 +286,7 @@ class _Draft:
         self._taken.append(profile.key)
 
     def _claim(self, name: object, place: Path) -> None:
-        """Claim a name for a profile of the instance's own."""
+        """Claim a schedulerName for a profile of the instance itself."""
         if not isinstance(name, str) or not name:
             return
         ours = f"Scheduler {self.scheduler.key}"
@@ -297,7 +297,7 @@ class _Draft:
             self._note(place, f'"{name}" is served by {holder} already')
 
     def _options(self) -> RunOptions:
-        """Parse the flags of the daemon into options; note problems."""
+        """Return the options from the flags of the daemon; note problems."""
         given, problems = extra_args.read(self.scheduler.spec.extra_args)
         for i, problem in problems:
             self._note(("spec", "extraArgs", i), problem)
@@ -310,7 +310,7 @@ class _Draft:
             return RunOptions()
 
     def _is_elected(self, options: RunOptions) -> bool:
-        """Whether only one replica schedules; the flag wins, and what is no boolean is told."""
+        """Return whether replicas elect a leader; the flag overrides the configuration."""
         if options.leader_elect is not None:
             return options.leader_elect
         election = self._document["leaderElection"]
@@ -328,7 +328,7 @@ class _Draft:
 
 
 def served_by(scheduler: Scheduler) -> tuple[str, ...]:
-    """Return the schedulerNames that an instance serves according to its status."""
+    """Return the schedulerNames of an instance according to its status."""
     names = scheduler.status.get("schedulerNames")
     return tuple(map(str, names)) if isinstance(names, list) else ()
 
@@ -339,13 +339,13 @@ def _scheduler_invalid(scheduler: Scheduler, profile: SchedulingProfile) -> Verd
 
 
 def feature_gates(scheduler: Scheduler) -> str:
-    """The value of --feature-gates, empty when nothing is set."""
+    """Return the value of --feature-gates; empty if no gate is set."""
     gates = sorted(scheduler.spec.feature_gates.items())
     return ",".join(f"{name}={str(is_on).lower()}" for name, is_on in gates)
 
 
 def _document_of(scheduler: Scheduler) -> Json:
-    """The configuration of an instance without any SchedulingProfile."""
+    """Return the configuration of an instance without any SchedulingProfile."""
     spec, (namespace, name) = scheduler.spec, scheduler.key
     written = {k: v for k, v in spec.configuration.items() if k != "profiles"}
     election = written.get("leaderElection")
@@ -373,7 +373,7 @@ def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
             rules.gates,
             source="",
             allow_unsupported=rules.allows_unsupported,
-            # The image has no files of its own that an extender could mean.
+            # The image has no files for extenders.
             has_file=lambda name: name.startswith(rules.mounted),
             pod_group_apis=rules.pod_group_apis,
         )

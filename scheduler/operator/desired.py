@@ -1,6 +1,6 @@
-"""The objects an instance is made of: those of deploy/base, under its names and as its spec says.
+"""Builds the objects of an instance from those of deploy/base, with its names and its spec.
 
-Pure. The manifests are read from the package, which has them from deploy/: there is one source.
+Pure. The manifests in the package are those of deploy/: there is one source.
 """
 
 from collections.abc import Sequence
@@ -60,8 +60,8 @@ def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> l
     Args:
         scheduler: the instance.
         configuration: its planned configuration; without a text, the ConfigMap and the Deployment
-            stay as they are and are not among the objects.
-        image: the image for an instance that names none.
+            do not change and are not among the objects.
+        image: the image for an instance without one in its spec.
     """
     made = [_named(each, scheduler) for name in _files(scheduler) for each in _manifests(name)]
     if configuration.text is not None:
@@ -81,13 +81,13 @@ def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> l
 
 
 def unwanted(scheduler: Scheduler) -> list[Reference]:
-    """Return the objects that may exist from an earlier spec and are to be deleted."""
+    """Return the objects to delete, which may exist because of an earlier spec."""
     names = {"servicemonitor.yaml", "prometheusrule.yaml"} - set(_files(scheduler))
     return [reference(_named(each, scheduler)) for name in names for each in _manifests(name)]
 
 
 def without_owner(scheduler: Scheduler) -> list[Reference]:
-    """Return the objects without a namespace, which only the finalizer can delete."""
+    """Return the cluster-scoped objects, which only the finalizer can delete."""
     made = [reference(_named(each, scheduler)) for each in _manifests("rbac.yaml")]
     return [each for each in made if not each.namespace]
 
@@ -121,7 +121,7 @@ def _manifests(name: str) -> list[Json]:
 
 
 def _labels(scheduler: Scheduler) -> dict[str, str]:
-    """The labels that select the pods, as kustomize adds them."""
+    """Return the labels that select the instance's pods, as kustomize adds them."""
     return {
         "app.kubernetes.io/name": scheduler.metadata.name,
         "app.kubernetes.io/component": "scheduler",
@@ -160,7 +160,7 @@ def _named(written: Json, scheduler: Scheduler) -> Json:
 
 
 def _global_name(key: Key, name: str) -> str:
-    """A name that no other instance has; a colon is in no name of a namespace or Scheduler."""
+    """Return a name unique among instances: names of namespaces and Schedulers have no colon."""
     suffix = name.removeprefix(_NAME).removeprefix("-")
     return ":".join(filter(None, (_NAME, *key, suffix)))
 
@@ -226,12 +226,12 @@ def _configure_deployment(
 
 
 def image_of(scheduler: Scheduler, default: str) -> str:
-    """The image of an instance; a version takes the place of the default's."""
+    """Return the image of an instance; `version` replaces the tag of the default image."""
     spec = scheduler.spec
     if spec.image or not spec.version:
         return spec.image or default
     repository, colon, tag = default.partition("@")[0].rpartition(":")
-    # A colon before a slash belongs to the port of a registry.
+    # A colon before a slash precedes the port of a registry, not a tag.
     bare = repository if colon and "/" not in tag else default.partition("@")[0]
     return f"{bare}:{spec.version}"
 
@@ -253,7 +253,7 @@ def _arguments(scheduler: Scheduler) -> list[str]:
 
 
 def _add_plugins(pod: Json, packages: Sequence[PluginPackage]) -> None:
-    """Mount packages of plugins and let Python find them; there is no shell to install them."""
+    """Mount packages of plugins and add them to Python's path; the image has no shell for pip."""
     [container] = pod["containers"]
     found_in = []
     for each in packages:
@@ -266,7 +266,7 @@ def _add_plugins(pod: Json, packages: Sequence[PluginPackage]) -> None:
         else:
             place = f"{PLUGINS}/{each.name}.whl"
             pod["volumes"].append({"name": volume, "configMap": {"name": each.wheel.config_map}})
-            # A single file stays as it is while the process imports from it.
+            # With a subPath the file does not change while the process imports from it.
             mount["subPath"] = each.wheel.key
             found_in.append(place)
         container["volumeMounts"].append({**mount, "mountPath": place})
@@ -290,7 +290,7 @@ def _add_recordings(pod: Json, volume: Json) -> None:
 
 
 def _share(pod: Json) -> None:
-    """Make volumes belong to the group of the process."""
+    """Give volumes to the group of the process."""
     pod["securityContext"]["fsGroup"] = pod["securityContext"]["runAsGroup"]
 
 

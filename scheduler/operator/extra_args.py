@@ -1,6 +1,6 @@
 """Reads `extraArgs`; refuses flags that contradict the objects of the instance.
 
-The chart refuses the same in its checks.yaml, and flags for which only the chart has values.
+The chart's checks.yaml refuses the same flags, and flags for which only the chart has values.
 """
 
 import ipaddress
@@ -23,11 +23,11 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "write-config-to": "the daemon would write the file and exit",
     }
 )
-"""Flags that the Deployment sets by other fields or relies on, with the reason or the field."""
+"""Flags that the Deployment sets or needs, with the field to use instead or the reason."""
 
 
 def read(texts: Sequence[str]) -> tuple[list[tuple[str, str]], list[tuple[int, str]]]:
-    """Return the flags with their values, and the problems by their place in the list."""
+    """Return the flags with their values, and the problems by their index in the list."""
     given: list[tuple[str, str]] = []
     problems: list[tuple[int, str]] = []
     for i, text in enumerate(texts):

@@ -1,6 +1,6 @@
-"""The ownership of objects: a Scheduler's objects carry the operator's label and its reference.
+"""Checks that a Scheduler owns an object: by the operator's label and the owner reference.
 
-No other object is changed or deleted, whatever its name. Pure.
+The operator changes and deletes no other object of the same name. Pure.
 """
 
 from scheduler.operator.desired import MANAGED_BY
@@ -10,14 +10,14 @@ from scheduler.operator.resources import ADOPT, Json, Scheduler
 def refusal(found: Json, scheduler: Scheduler, *, may_adopt: bool) -> str:
     """Return the reason why this Scheduler may not change or delete an object; empty if it may.
 
-    An object without a namespace can have no owner in one. Its label and its name, which holds a
-    colon, must suffice.
+    A cluster-scoped object cannot have a namespaced owner: its label and its name, which contains a
+    colon, identify it.
 
     Args:
         found: the existing object.
         scheduler: the Scheduler that should own it.
         may_adopt: whether the Scheduler may adopt an object without a controller, if its annotation
-            says so; never in order to delete it.
+            allows it; False for a deletion.
     """
     metadata = found.get("metadata", {})
     owners = metadata.get("ownerReferences") or []

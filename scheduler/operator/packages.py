@@ -1,7 +1,7 @@
-"""Packages with plugins: the plugins of an instance, and the problems of its packages. Pure.
+"""Finds the out-of-tree plugins of an instance, and the problems of its packages. Pure.
 
-The contents of an image are trusted. A wheel is read here as the daemon will read it: it is a zip
-archive, and Python imports from the archive as it is, so nothing is installed anywhere.
+The contents of an image are not checked. A wheel is read as the daemon reads it: it is a zip
+archive from which Python imports directly, without installation.
 """
 
 import base64
@@ -18,7 +18,7 @@ from scheduler.daemon.bootstrap.installed import ENTRY_POINT_GROUP
 from scheduler.operator.resources import Json, Scheduler, WheelKey
 
 MAX_ENTRY_POINTS_BYTES: Final = 64 * 1024
-"""Most bytes of the file that announces plugins: a small archive may hold a huge one."""
+"""Bytes at most of the file that announces plugins: a small archive may contain a huge file."""
 
 _ANNOUNCES: Final = ".dist-info/entry_points.txt"
 _NATIVE: Final = (".so", ".pyd", ".dylib")
@@ -37,8 +37,8 @@ class Wheel:
     """The contents of a wheel.
 
     Attributes:
-        provides: the plugins that it announces, as profiles name them.
-        digest: the digest of its content.
+        provides: the names of the plugins that it announces.
+        digest: the digest of its bytes.
     """
 
     provides: tuple[str, ...]
@@ -47,10 +47,10 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """The plugins of an instance beside those of its image.
+    """The plugins of an instance that are not in its image.
 
     Attributes:
-        names: the plugins' names, as profiles use them.
+        names: the names of the plugins.
         digests: the digests of the wheels.
         problems: problems, with paths into the Scheduler.
     """
@@ -86,14 +86,14 @@ def packages_of(scheduler: Scheduler, wheels: Wheels) -> Packages:
 
 
 def wheels_wanted(scheduler: Scheduler) -> Iterator[WheelPlace]:
-    """The wheels that an instance names."""
+    """Yield the wheels that an instance names."""
     for each in scheduler.spec.plugins:
         if each.wheel is not None:
             yield _place(scheduler, each.wheel)
 
 
 def wheel_in(config_map: Json | None, place: WheelPlace) -> Wheel | Problem:
-    """The wheel that a ConfigMap has; a problem has its path into `wheel` of the spec."""
+    """Return the wheel in a ConfigMap, or a problem with a path below `wheel` of the spec."""
     if config_map is None:
         where = f'"{place.config_map}" in namespace {place.namespace}'
         return Problem(("configMap",), f"there is no ConfigMap {where}")
@@ -115,11 +115,11 @@ def _place(scheduler: Scheduler, wheel: WheelKey) -> WheelPlace:
 
 
 def _announced(content: bytes) -> tuple[str, ...]:
-    """Return the plugins in a wheel.
+    """Return the names of the plugins that a wheel announces.
 
     Raises:
-        ValueError: it has none, or holds modules that cannot be imported from an archive.
-        Exception: any error of reading an archive.
+        ValueError: it announces none, or has modules that cannot be imported from an archive.
+        Exception: the archive cannot be read.
     """
     with ZipFile(BytesIO(content)) as archive:
         names = archive.namelist()

@@ -1,7 +1,7 @@
-"""The permissions of a SchedulingProfile: it may rank nodes, not decide which are allowed. Pure.
+"""The permissions of a SchedulingProfile: it may score nodes, but not change filtering. Pure.
 
-Taints, cordons, resources and affinity hold for the pods of a team whatever the team writes. Fields
-not listed here require `spec.profilePermissions: All` of the Scheduler.
+A team cannot exempt its pods from taints, cordons, resources or affinity. Fields not listed here
+require `spec.profilePermissions: All` of the Scheduler.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SCORING: Final = "Scoring"
 """The default of `spec.profilePermissions`."""
 
 POINTS: Final = ("preScore", "score")
-"""Extension points at which a team may choose plugins, in-tree ones and those in packages."""
+"""Extension points at which a team may choose in-tree and out-of-tree plugins."""
 ARGUMENTS: Final = {
     "InterPodAffinity": ("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"),
     "NodeResourcesBalancedAllocation": ("resources",),
@@ -23,7 +23,7 @@ ARGUMENTS: Final = {
     "PodTopologySpread": ("defaultConstraints", "defaultingType"),
     "VolumeBinding": ("shape",),
 }
-"""Arguments of in-tree plugins that decide about scores."""
+"""Arguments of in-tree plugins that affect only scores."""
 
 _TYPE: Final = ("apiVersion", "kind")
 

@@ -12,15 +12,15 @@ class Configuration:
     """The planned configuration of an instance.
 
     Attributes:
-        text: the text of its file; None if the instance's own part is wrong.
-        problems: problems, with paths into the Scheduler.
-        names: the schedulerNames that are served.
-        taken: the SchedulingProfiles in it.
+        text: the text of the file; None if the instance's own configuration is wrong.
+        problems: problems, with paths in the Scheduler.
+        names: the schedulerNames of its profiles.
+        taken: the SchedulingProfiles in the configuration.
         selected: number of selected SchedulingProfiles.
-        restart: changes when a running daemon cannot reload the file, or when a wheel has other
-            content; empty by default.
-        is_applied: whether the spec is applied to the other objects of the instance; False leaves
-            all of them as they are.
+        restart: a digest that changes if a running daemon cannot reload the file, or if a wheel
+            changes; empty by default.
+        is_applied: whether the spec is applied to the other objects of the instance; otherwise they
+            do not change.
     """
 
     text: str | None
@@ -37,12 +37,12 @@ class Verdict:
     """The verdict on a SchedulingProfile.
 
     Attributes:
-        reason: `InForce`, or why not: `NotSelected`, `Invalid`, `NotPermitted`, `Conflict`, `Full`,
-            `SchedulerInvalid`.
-        message: a message for people.
+        reason: `InForce`, or the reason why the profile is not: `NotSelected`, `Invalid`,
+            `NotPermitted`, `Conflict`, `Full`, `SchedulerInvalid`.
+        message: the message of the condition.
         scheduler: the instance that selects it, or None.
         in_force: the version in force: the present one or an earlier one.
-        problems: problems, with paths into the SchedulingProfile.
+        problems: problems, with paths in the SchedulingProfile.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""The process of `stowage operator`: watches wake it, the leader of all operators reconciles."""
+"""The process of `stowage operator`: elects a leader, which reconciles after watch events."""
 
 import asyncio
 import random
@@ -29,11 +29,11 @@ from scheduler.operator.resources import GROUP, VERSION
 LEASE_NAME: Final = "stowage-operator"
 USER_AGENT: Final = f"stowage/{stowage_version()} operator"
 WATCH_SECONDS: Final = 600
-"""The requested timeout of a watch."""
+"""The `timeoutSeconds` of a watch."""
 SILENCE_SECONDS: Final = 660.0
 """Time without a byte after which a watch counts as dead."""
 MAX_PAUSE_SECONDS: Final = 30.0
-"""Longest pause between two watches that fail."""
+"""Longest pause after a failed watch."""
 
 _OURS: Final = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
 WATCHED: Final = (
@@ -41,7 +41,7 @@ WATCHED: Final = (
     f"/apis/{GROUP}/{VERSION}/{PROFILES}?watch=true",
     f"/apis/apps/v1/deployments?watch=true&labelSelector={segment(_OURS)}",
 )
-"""Watches on the objects that wake the reconciler."""
+"""The paths of watches whose events wake the reconciler."""
 
 log = get_logger(__name__)
 
@@ -53,8 +53,8 @@ class OperatorOptions:
     Attributes:
         kubeconfig: a file, or empty for kubectl's default.
         context: a context of the kubeconfig, or empty.
-        namespace: the namespace of the operator's own lease.
-        image: the image of instances that name none.
+        namespace: the namespace of the operator's own Lease.
+        image: the image of instances without one in their spec.
         health_port: the port of /healthz; 0 for none.
         reserved_scheduler_name: names that no SchedulingProfile may claim.
     """
@@ -68,7 +68,7 @@ class OperatorOptions:
 
 
 async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
-    """Run until a signal (True), or until another operator may lead (False).
+    """Run until a signal (return True), or until the lease is lost (return False).
 
     Raises:
         ConnectionConfigError: the configuration of the connection is wrong.
@@ -105,7 +105,7 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
 
 
 async def _until_signalled(*work: Coroutine[Any, Any, None]) -> bool:
-    """Run tasks until a signal (True), or until one of them ends (False)."""
+    """Run tasks until a signal (return True), or until one of them ends (return False)."""
     loop, signalled = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signalled.set)
@@ -123,10 +123,10 @@ async def _until_signalled(*work: Coroutine[Any, Any, None]) -> bool:
 
 
 async def watch(session: ApiSession, path: str, wake: Callable[[], None]) -> None:
-    """Wake at each change of the objects listed at a path; run it as a task, which never ends.
+    """Call `wake` at each event of a watch on a path, until cancelled. Run it as a task.
 
-    Changes are not decoded: even bytes of tenants that no decoder accepts wake it. A watch without
-    a version begins with all existing objects, so nothing is missed between two watches.
+    Events are not decoded, so that malformed objects wake the reconciler too. A watch without a
+    version begins with all existing objects, so no change is missed between two watches.
     """
     backoff = Backoff(random.Random(), cap_seconds=MAX_PAUSE_SECONDS)  # noqa: S311 - spreads load
     asked = f"{path}&timeoutSeconds={WATCH_SECONDS}"
@@ -142,7 +142,7 @@ async def watch(session: ApiSession, path: str, wake: Callable[[], None]) -> Non
 
 
 async def _serve_health(port: int) -> web.AppRunner:
-    """Answer /healthz: the event loop runs.
+    """Serve /healthz, which succeeds as long as the event loop runs.
 
     Raises:
         ConfigError: the port cannot be listened on.

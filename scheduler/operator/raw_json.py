@@ -1,7 +1,7 @@
-"""Raw JSON taken apart without recursion: its nesting, the fields of objects, the items of lists.
+"""Splits raw JSON without recursion: its depth, the fields of objects, the items of lists.
 
-An object of a tenant may be nested deeper than any decoder goes. Its name, and all objects beside
-it, must be readable nevertheless.
+An object of a tenant may be nested deeper than decoders support. Its name, and the other objects of
+its list, must still be readable.
 """
 
 import re
@@ -16,9 +16,9 @@ _BLANK: Final = b"__"
 
 
 class RawJson:
-    """The bytes of a value, and the nesting depth of each byte; it is 0 within strings.
+    """The bytes of a value, and the nesting depth of each byte, which is 0 within strings.
 
-    Only brackets, quotes and commas are looked at: bytes that are no JSON give parts that are none.
+    Only brackets, quotes and commas are parsed: invalid JSON is split into invalid parts.
 
     Cost: linear in the bytes, about 20 ms and 20 MB for each MiB.
     """
@@ -37,15 +37,15 @@ class RawJson:
 
     @property
     def depth(self) -> int:
-        """Most brackets that are open at one place."""
+        """The greatest number of open brackets at one byte."""
         return int(self._depths.max(initial=0))
 
     def items(self) -> list["RawJson"]:
-        """The items of a list."""
+        """Return the items of a list."""
         return [self._part(start, end) for start, end in self._between_commas()]
 
     def fields(self) -> dict[str, "RawJson"]:
-        """The fields of an object, by name; without those with escapes in their name."""
+        """Return the fields of an object by name, except names with escapes."""
         found = {}
         for start, end in self._between_commas():
             key = _KEY.match(self.raw, start, end)
@@ -54,7 +54,7 @@ class RawJson:
         return found
 
     def only(self, names: Collection[str]) -> bytes:
-        """An object with some of its fields."""
+        """Return an object with only these of its fields."""
         kept = (
             b'"%b":%b' % (name.encode(), value.raw)
             for name, value in self.fields().items()

@@ -1,7 +1,7 @@
-"""Custom resources from their bytes: one object is one verdict.
+"""Decodes custom resources from their bytes, so that one malformed object affects no other.
 
-Size and nesting are checked before anything is decoded. An object with an unreadable spec is still
-an object, with its name, its status, and the reason.
+Size and nesting are checked before decoding. An object with an unreadable spec is returned with its
+name, its status, and the reason.
 """
 
 from typing import Any, Final, TypeVar
@@ -19,37 +19,37 @@ from scheduler.operator.resources import (
 )
 
 MAX_PROFILE_BYTES: Final = 32 * 1024
-"""Most bytes of the spec of a SchedulingProfile."""
+"""Bytes at most of the spec of a SchedulingProfile."""
 MAX_SCHEDULER_BYTES: Final = 1024 * 1024
-"""Most bytes of the spec of a Scheduler; a ConfigMap holds no more."""
+"""Bytes at most of the spec of a Scheduler; a ConfigMap holds no more."""
 MAX_STATUS_BYTES: Final = 1024 * 1024
-"""Most bytes of a status. The operator writes less."""
+"""Bytes at most of a status. The operator writes less."""
 MAX_DEPTH: Final = 64
-"""Brackets that may be open in a spec; writing YAML takes several frames for each of them."""
+"""Nesting at most of a spec; writing YAML takes several stack frames for each level."""
 
 _SPECS: Final[dict[type[Scheduler | SchedulingProfile], tuple[Any, int]]] = {
     SchedulingProfile: (Json, MAX_PROFILE_BYTES),
     Scheduler: (SchedulerSpec, MAX_SCHEDULER_BYTES),
 }
-"""The type of each kind's spec, and its most bytes."""
+"""The type of each kind's spec, and its limit in bytes."""
 
 ResourceT = TypeVar("ResourceT", Scheduler, SchedulingProfile)
 
 
 class UnreadableError(ValueError):
-    """A part of an object that cannot be read."""
+    """A part of an object cannot be read."""
 
 
 def read_object(raw: RawJson, kind: type[ResourceT]) -> ResourceT:
     """Decode a custom resource; `unreadable` holds the error of its spec.
 
     Raises:
-        UnreadableError: it has no name.
+        UnreadableError: the object has no name.
     """
     fields = raw.fields()
     if "metadata" not in fields:
         raise UnreadableError("expected an object with metadata")
-    # managedFields are as deep as the spec, and stand before the name.
+    # Without managedFields, which are as deep as the spec and precede the name.
     metadata = _decoded(fields["metadata"].only(Metadata.__struct_encode_fields__), Metadata)
     made = kind(metadata=metadata, status=_status(fields.get("status")))
     spec = fields.get("spec")
@@ -64,11 +64,11 @@ def read_object(raw: RawJson, kind: type[ResourceT]) -> ResourceT:
 
 
 def _status(raw: RawJson | None) -> Json:
-    """Decode a status; an unreadable one counts as none and is overwritten."""
+    """Decode a status; an unreadable status counts as empty and is overwritten."""
     if raw is None:
         return {}
     try:
-        # A spec that was in force stands in it, one level further in.
+        # The status contains the spec in force, one level deeper.
         _check(raw, MAX_STATUS_BYTES, MAX_DEPTH + 1)
         found: Json = _decoded(raw.raw, Json)
     except UnreadableError:

@@ -1,7 +1,7 @@
-"""The reconciler: compares the desired state of all Schedulers with the cluster and applies it.
+"""Compares the desired objects of all Schedulers with the cluster, and applies them.
 
-Each reconcile starts from everything there is, so a missed change is repaired by the next one.
-Schedulers are independent: the status of each reports its failures, and they are retried.
+Each reconcile reads all objects, so the next one repairs a missed change. Schedulers are
+independent: the status of each reports its failures, which are retried.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ from scheduler.operator.resources import (
 from scheduler.operator.status import profile_status, scheduler_status
 
 RESYNC_SECONDS: Final = 30.0
-"""Seconds between reconciles when nothing changes; drift is repaired within this time."""
+"""Seconds between reconciles without changes; drift is repaired within this time."""
 RETRY_SECONDS: Final = 5.0
 """Seconds until failed writes are retried, and until the first retry of a reconcile that raised."""
 MAX_RETRY_SECONDS: Final = 60.0
-"""Seconds until a reconcile that raises every time is retried: the pause doubles up to this."""
+"""Longest pause until a reconcile that raised is retried; the pause doubles up to this."""
 SETTLE_SECONDS: Final = 0.3
-"""Seconds after a change until the reconcile, which then takes all changes of a burst."""
+"""Seconds from a change to the reconcile, so that a burst of changes causes one reconcile."""
 SYSTEM: Final = "kube-system"
-"""The namespace of the cluster's own schedulers, which no tenant writes to."""
+"""The namespace of the cluster's own schedulers, in which no tenant may write."""
 _AT_ONCE: Final = 10
-"""Concurrent status requests."""
+"""Concurrent status requests at most."""
 _REFUSED: Final = (ApiError, FencedError)
 """Expected failures of a write: the API server refuses it, or the lease is lost."""
 
@@ -69,9 +69,9 @@ class Reconciler:
     """Reconciles all Schedulers and SchedulingProfiles.
 
     Args:
-        cluster: the API server.
-        image: of Schedulers that name none.
-        clock: the time.
+        cluster: the client of the API server.
+        image: the image of Schedulers without one in their spec.
+        clock: the clock of conditions and pauses.
         reserved: schedulerNames that no SchedulingProfile may claim.
     """
 
@@ -88,11 +88,11 @@ class Reconciler:
         self._logged: frozenset[str] = frozenset()
 
     def wake(self) -> None:
-        """Reconcile soon: something changed."""
+        """Make `run` reconcile soon, after a change."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Reconcile again and again; run it as a task, which never ends."""
+        """Reconcile after changes and periodically, until cancelled; run it as a task."""
         retry = RETRY_SECONDS
         while True:
             try:
@@ -100,7 +100,7 @@ class Reconciler:
                 retry = RETRY_SECONDS
             except Exception as problem:  # noqa: BLE001 - the next reconcile may succeed
                 self._log([_failure(problem)])
-                # Changes do not cut this short: they would repeat it three times a second.
+                # Changes do not end this pause: they could cause three retries a second.
                 await asyncio.sleep(retry)
                 retry = min(2 * retry, MAX_RETRY_SECONDS)
                 continue
@@ -112,7 +112,7 @@ class Reconciler:
                 pass
 
     async def reconcile(self) -> bool:
-        """Reconcile everything once; return whether all of it succeeded.
+        """Reconcile all objects once; return whether all of them succeeded.
 
         Raises:
             ApiError: the custom resources cannot be listed.
@@ -120,7 +120,7 @@ class Reconciler:
         self._woken.clear()
         schedulers, unreadable = await self._cluster.list_objects(SCHEDULERS, Scheduler)
         leaving = [each for each in schedulers if each.is_leaving]
-        # First: the kind of the profiles may be deleted already, and then cannot be listed.
+        # Before the profiles are listed: their kind may be deleted already.
         failures = await _failures_of(self._reconcile_scheduler(each, None) for each in leaving)
         profiles, more = await self._cluster.list_objects(PROFILES, SchedulingProfile)
         decided = plan(
@@ -163,11 +163,11 @@ class Reconciler:
             try:
                 failures = await self._apply(scheduler, configuration, deployment)
             except ApiError as problem:
-                # An object cannot be read: the status must not say that all is well.
+                # An object cannot be read: the status must not report success.
                 failures = [str(problem)]
             await self._report(scheduler, configuration, failures)
         except ConflictError:
-            # It has changed since it was listed; that wakes us.
+            # The Scheduler has changed since the list: its watch event wakes the reconciler.
             return []
         except Exception as problem:  # noqa: BLE001 - one object must not stop the others
             return [f"Scheduler {scheduler.key}: {_failure(problem)}"]
@@ -187,9 +187,9 @@ class Reconciler:
             return []
         uids, failures = await self._owned(scheduler, map(reference, objects), may_adopt=True)
         if failures:
-            # All or nothing: a binding must not give rights to a ServiceAccount of others.
+            # Apply all objects or none: a binding must not give rights to a foreign ServiceAccount.
             return failures
-        # Until all is applied, the cluster may hold a part of this and a part of what was before.
+        # While objects are applied, the cluster may have both new and old ones.
         self._applied.pop(scheduler.key, None)
         for each in objects:
             what = reference(each)
@@ -208,7 +208,7 @@ class Reconciler:
         return failures
 
     def _is_current(self, before: _Applied, written: str, generation: int) -> bool:
-        """Whether the desired objects were applied unchanged and recently."""
+        """Return whether the same desired objects were applied recently."""
         return (
             before.objects == written
             and before.deployment_generation == generation
@@ -225,7 +225,7 @@ class Reconciler:
             scheduler,
             configuration,
             deployment=await self._cluster.read(deployment_of(scheduler)),
-            # The name of the pod; the suffix distinguishes its starts.
+            # The name of the pod, without the random part of the identity.
             leader=holder.partition("_")[0],
             failures=failures,
             now=self._clock.wall(),
@@ -245,7 +245,7 @@ class Reconciler:
         return []
 
     async def _remove(self, scheduler: Scheduler, unwanted: Iterable[Reference]) -> list[str]:
-        """Delete those objects that are the Scheduler's; return the failures."""
+        """Delete those of the objects that the Scheduler owns; return the failures."""
         uids, _ = await self._owned(scheduler, unwanted, may_adopt=False)
         failures = []
         for each, uid in uids.items():
@@ -258,7 +258,7 @@ class Reconciler:
     async def _owned(
         self, scheduler: Scheduler, objects: Iterable[Reference], *, may_adopt: bool
     ) -> tuple[dict[Reference, str], list[str]]:
-        """Read the UIDs of the owned objects that exist, and the reasons against touching others.
+        """Return the UIDs of existing owned objects, and the reasons for leaving out others.
 
         Raises:
             ApiError: an object cannot be read.
@@ -293,15 +293,15 @@ class Reconciler:
     # --- around ---------------------------------------------------------------------------------
 
     async def _namespaces(self, schedulers: Iterable[Scheduler]) -> Mapping[str, Mapping[str, str]]:
-        """Labels of all namespaces, if a Scheduler selects by them."""
+        """Return the labels of all namespaces, if a Scheduler selects by them."""
         if any(each.spec.profile_namespace_selector is not None for each in schedulers):
             return await self._cluster.namespaces()
         return {}
 
     async def _names_of_others(self, schedulers: Iterable[Scheduler]) -> Mapping[str, str]:
-        """The schedulerNames that other schedulers serve, as far as that can be known.
+        """Return the schedulerNames of other schedulers, as far as known.
 
-        A scheduler's Lease is called as the scheduler by convention. Leases of other namespaces
+        By convention a scheduler's Lease has its name. Only Leases of kube-system are read: others
         may be a tenant's.
         """
         ours = {each.metadata.name for each in schedulers if each.metadata.namespace == SYSTEM}
@@ -310,7 +310,7 @@ class Reconciler:
         return {name: f"Lease {SYSTEM}/{name}" for name in leases} | told
 
     async def _wheels(self, schedulers: Iterable[Scheduler]) -> Wheels:
-        """All wheels that Schedulers name, or the problem with each."""
+        """Return all wheels that Schedulers name, or the problem of each."""
         found: dict[WheelPlace, Wheel | Problem] = {}
         for place in {place for each in schedulers for place in wheels_wanted(each)}:
             config_map = Reference("v1", "ConfigMap", place.namespace, place.config_map)
@@ -331,14 +331,14 @@ class Reconciler:
 
 
 async def _failures_of(work: Iterable[Coroutine[Any, Any, list[str]]]) -> list[str]:
-    """Do the work for several objects at once; return its failures."""
+    """Run coroutines for several objects concurrently; return their failures."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in work]
     return [failure for task in tasks for failure in task.result()]
 
 
 def _failure(problem: Exception) -> str:
-    """Describe a failure in one line; if unexpected, with its type and place in the code."""
+    """Describe a failure in one line; an unexpected one with its type and its line of code."""
     if isinstance(problem, _REFUSED):
         return str(problem)
     [*_, frame] = traceback.extract_tb(problem.__traceback__)

@@ -1,6 +1,6 @@
 """The custom resources `Scheduler` and `SchedulingProfile`, with the default of every field.
 
-The schemas that people see are in deploy/operator; tests hold both against each other.
+Their schemas are in deploy/operator; a test compares both.
 """
 
 from typing import Any, Final, NamedTuple
@@ -11,14 +11,14 @@ from typing_extensions import override
 from scheduler.api.objects import LabelSelector
 
 Json = dict[str, Any]
-"""An object as it goes over the wire."""
+"""An object as plain JSON values."""
 
 GROUP: Final = "stowage.dev"
 VERSION: Final = "v1alpha1"
 FINALIZER: Final = "stowage.dev/operator"
-"""Keeps a Scheduler until its objects without a namespace, and so without an owner, are gone."""
+"""Keeps a Scheduler until its cluster-scoped objects, which have no owner, are deleted."""
 ADOPT: Final = "stowage.dev/adopt"
-"""An annotation of a Scheduler: `true` lets it adopt existing objects with its names."""
+"""An annotation of a Scheduler: with `true` it may adopt existing objects with its names."""
 
 
 class Key(NamedTuple):
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 
 class _Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Common settings; unknown fields come from a newer version and are left alone."""
+    """The base of custom resources; unknown fields, of a newer version, are ignored."""
 
 
 class WheelKey(_Written, frozen=True):
@@ -50,12 +50,12 @@ class PluginPackage(_Written, frozen=True):
     name: str
     image: str = ""
     provides: tuple[str, ...] = ()
-    """The plugins in the image, as profiles name them; a wheel announces them itself."""
+    """The names of the plugins in the image; a wheel announces its plugins itself."""
     wheel: WheelKey | None = None
 
 
 class Serving(_Written, frozen=True):
-    """The certificate of the secure port, and the audiences that tokens must be for."""
+    """The certificate of the secure port, and the audiences of tokens, one of which is required."""
 
     secret_name: str = ""
     token_audiences: tuple[str, ...] = ()
@@ -75,11 +75,11 @@ class NetworkPolicy(_Written, frozen=True):
     """The ports that the daemon may reach."""
 
     ports: tuple[int, ...] = (443, 6443)
-    """TCP, at any address."""
+    """TCP ports at any address."""
 
 
 class Recordings(_Written, frozen=True):
-    """The volume for recordings; without one, none are written."""
+    """The volume for recordings; without a volume no recordings are written."""
 
     volume: Json | None = None
     """The source of the volume, as in a pod."""
@@ -111,7 +111,7 @@ class SchedulerSpec(_Written, frozen=True):
 
 
 class Metadata(_Written, frozen=True):
-    """The metadata of an object, as far as the operator reads it."""
+    """The metadata of an object that the operator reads."""
 
     name: str
     namespace: str
@@ -126,12 +126,12 @@ class Metadata(_Written, frozen=True):
 
 
 class Resource(_Written, frozen=True):
-    """The common part of both kinds.
+    """The common fields of both kinds.
 
     Attributes:
         metadata: the metadata of the object.
         status: the present status.
-        unreadable: why `spec` cannot be read, and has its defaults; empty if it can be.
+        unreadable: the reason why `spec` cannot be read and has its defaults; empty if it is read.
     """
 
     metadata: Metadata
@@ -145,23 +145,23 @@ class Resource(_Written, frozen=True):
 
     @property
     def age(self) -> tuple[str, Key]:
-        """A sort key that puts the oldest object first: it keeps its claims."""
+        """A sort key that puts the oldest object first: the oldest one has precedence."""
         return (self.metadata.creation_timestamp, self.key)
 
 
 class Scheduler(Resource, frozen=True):
-    """One instance."""
+    """One instance of Stowage."""
 
     spec: SchedulerSpec = SchedulerSpec()
 
     @property
     def adopts(self) -> bool:
-        """Whether it may adopt objects with its names that have no controller."""
+        """Whether the instance may adopt objects with its names that have no controller."""
         return self.metadata.annotations.get(ADOPT) == "true"
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it is being deleted."""
+        """Whether the instance is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
 

@@ -1,4 +1,4 @@
-"""The status of the custom resources: conditions and a few facts. Pure."""
+"""Builds the status of the custom resources: conditions and a few facts. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -23,9 +23,9 @@ def scheduler_status(
     failures: Sequence[str],
     now: datetime,
 ) -> Json:
-    """The status of an instance.
+    """Return the status of an instance.
 
-    `scheduler` carries its previous status; None is no Deployment, an empty leader is no leader.
+    `scheduler` has the previous status. `deployment` is None and `leader` empty if there is none.
     """
     found = (deployment or {}).get("status", {})
     status = {
@@ -47,7 +47,7 @@ def scheduler_status(
 
 
 def profile_status(profile: SchedulingProfile, verdict: Verdict, now: datetime) -> Json:
-    """The status of a profile."""
+    """Return the status of a profile."""
     is_accepted = verdict.reason == "InForce"
     accepted = _condition("Accepted", verdict.reason, verdict.message, is_true=is_accepted)
     served = (verdict.in_force or {}).get("schedulerName", "")

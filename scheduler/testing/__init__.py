@@ -1,10 +1,10 @@
-"""Tests of policies and of plugins: a cluster in memory with the real engine in it.
+"""For tests of policies and plugins: a cluster in memory with the real engine.
 
     def test_databases_keep_apart(cluster):
         cluster.add("cluster.yaml")
         cluster.schedule(pod("db-1", labels={"app": "db"})).must_land_on("n2", "n3")
 
-With pytest the fixture `cluster` is there once Stowage is installed; without it, make a `Cluster`.
+With pytest, installing Stowage adds the fixture `cluster`; without pytest, create a `Cluster`.
 """
 
 from scheduler.testing.cluster import Cluster

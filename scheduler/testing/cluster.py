@@ -1,4 +1,4 @@
-"""A cluster in memory: objects are added, pods scheduled, and time passes on request."""
+"""A cluster in memory for tests, which add objects, schedule pods and advance the clock."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -35,13 +35,13 @@ _FILES: Final = (".yaml", ".yml", ".json")
 
 
 class Cluster:
-    """Nodes and pods, the engine that decides, and a world that carries out its decisions.
+    """Nodes and pods, the engine, and a simulated API server that carries out its instructions.
 
-    A pod is bound at once, and an evicted pod is gone at once. PreBind and Bind plugins do not run.
-    Time stands still but for `advance`.
+    A pod is bound at once, and a victim is deleted at once. PreBind and Bind plugins do not run.
+    Time advances only by `advance`.
 
     Attributes:
-        reports: the problems that the daemon would have logged.
+        reports: the errors that the daemon would have logged.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -56,10 +56,10 @@ class Cluster:
     # --- configuration --------------------------------------------------------------------------
 
     def configure(self, config: str | Path | Mapping[str, Any]) -> None:
-        """Take a KubeSchedulerConfiguration: a file, a text or a mapping.
+        """Use a KubeSchedulerConfiguration: a file, a text or a mapping.
 
         Raises:
-            SchedulerError: something has been added already, or it cannot be read.
+            SchedulerError: objects were added already, or the configuration cannot be read.
         """
         self._check_empty("configure")
         document: Any = config
@@ -79,10 +79,10 @@ class Cluster:
         weight: int = 0,
         args: Mapping[str, Any] | None = None,
     ) -> None:
-        """Enable a plugin in every profile, installed or not.
+        """Enable a plugin, of an installed package or not, in every profile.
 
         Raises:
-            ClusterError: something has been added already.
+            ClusterError: objects were added already.
         """
         self._check_empty("enable")
         self._plugins[plugin.NAME] = plugin
@@ -96,34 +96,34 @@ class Cluster:
     # --- objects --------------------------------------------------------------------------------
 
     def add(self, *objects: str | Path | Mapping[str, Any]) -> None:
-        """Add objects, or change those that are there: manifests, files, or texts in YAML or JSON.
+        """Add or update objects: manifests, files, or texts in YAML or JSON.
 
-        Waiting pods among them wait until something is scheduled or time passes.
+        Pending pods among them are not scheduled before the next call of a method that schedules.
 
         Raises:
-            SchedulerError: one cannot be read.
+            SchedulerError: an object cannot be read.
         """
         for each in objects:
             self._add(each)
 
     def delete(self, name: str, namespace: str = "default") -> None:
-        """Delete a pod, as if its containers had ended at once.
+        """Delete a pod, without a grace period.
 
         Raises:
-            ClusterError: there is none.
+            ClusterError: there is no such pod.
         """
         pod = self.pod(f"{namespace}/{name}")
         self._ready.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
 
     def replay(self, *files: str | Path, until: float | None = None) -> None:
-        """Bring the cluster to where a recording was; from then on it goes its own way.
+        """Replay a recording, and continue from its state.
 
         Args:
             files: all files of one recording, see `stowage run --record`.
-            until: seconds since its start; without them everything is replayed.
+            until: seconds since its start; None replays the whole recording.
 
         Raises:
-            ClusterError: something has been added already.
+            ClusterError: objects were added already.
             RecordingError: a file is damaged.
         """
         self._check_empty("replay")
@@ -143,14 +143,14 @@ class Cluster:
     # --- events ---------------------------------------------------------------------------------
 
     def schedule(self, pod: str | Path | Mapping[str, Any]) -> Decision:
-        """Schedule a pod, and every other waiting pod that is ready.
+        """Schedule a pod, and every other active pod.
 
         Args:
-            pod: the name of a waiting pod, `namespace/name` if need be, or a new one: a manifest,
-                a file, or a text.
+            pod: the name of a pending pod, or `namespace/name`; or a new pod: a manifest, a file,
+                or a text.
 
         Raises:
-            ClusterError: there is no such pod, or no profile answers to it.
+            ClusterError: there is no such pod, or no profile for its schedulerName.
             SchedulerError: the manifest cannot be read.
         """
         world = self._ready
@@ -176,10 +176,10 @@ class Cluster:
 
         Returns:
             One decision for each pod, by priority and then in the order of the manifests: the
-            order in which the queue hands them out. Each describes the moment of its pod.
+            order of the queue. Each describes the state at the decision about its pod.
 
         Raises:
-            ClusterError: there are no pods in it, or no profile serves one.
+            ClusterError: it has no pods, or there is no profile for a schedulerName.
             SchedulerError: the manifest cannot be read.
         """
         world = self._ready
@@ -196,7 +196,7 @@ class Cluster:
         return tuple(decisions)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: back-off ends, patience ends, pods are tried again."""
+        """Advance the clock: backoff and timeouts end, and requeued pods are scheduled."""
         world = self._ready
         end = world.now + seconds
         while world.now < end:
@@ -217,7 +217,7 @@ class Cluster:
     # --- looking in -----------------------------------------------------------------------------
 
     def node_of(self, pod: str) -> str:
-        """Return the node of a pod, bound or held; empty while it waits.
+        """Return the node of a bound pod, or of a pod that waits in Permit; empty if pending.
 
         Raises:
             ClusterError: there is no such pod.
@@ -225,7 +225,7 @@ class Cluster:
         return self.pod(pod).node_name
 
     def pod(self, name: str) -> PodInfo:
-        """The pod as plugins get it, by name or `namespace/name`: to call PreBind or Bind with.
+        """Return the pod of this name or `namespace/name`, for tests that call PreBind or Bind.
 
         Raises:
             ClusterError: there is no such pod.
@@ -241,19 +241,19 @@ class Cluster:
 
     @property
     def held(self) -> dict[str, tuple[str, ...]]:
-        """The plugins that hold each held pod, by `namespace/name`."""
+        """The Permit plugins for which each pod waits, by `namespace/name`."""
         waiting = self._ready.engine.core.waiting
         return {held.pod.key: tuple(held.pending_plugins) for held in waiting}
 
     def shared(self, state_type: type[StateT]) -> StateT:
-        """The state of this type that plugins share."""
+        """Return the shared state of this type."""
         return self._ready.profiles.shared(state_type)
 
     def check(self) -> None:
         """Check every invariant of the engine.
 
         Raises:
-            SchedulerError: one does not hold.
+            SchedulerError: an invariant does not hold.
         """
         if self._world is not None:
             validate_engine(self._world.engine)

@@ -10,7 +10,7 @@ from scheduler.kernel.answers.model import PodAnswer, RejectedNode
 from scheduler.kernel.answers.report import best_nodes
 
 _SHOWN: Final = 10
-"""Nodes that are named; the others are counted."""
+"""Nodes at most that are named; the others are counted."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -18,9 +18,9 @@ class Decision(msgspec.Struct, frozen=True):
 
     Attributes:
         pod: `namespace/name`.
-        node: its node, bound or held; empty while it waits.
-        message: the reason why it waits.
-        held_by: the Permit plugins that hold it on its node.
+        node: its node, if it is bound or waits in Permit; empty if it is pending.
+        message: the reason why it is pending.
+        held_by: the Permit plugins for which it waits.
         victims: the pods that were evicted for it, as `namespace/name`.
         answer: every plugin's verdict on every node before the decision.
     """
@@ -34,14 +34,14 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The nodes with the highest total; more than one is a tie that chance breaks."""
+        """The nodes with the highest total score; of several, one is chosen at random."""
         fitting = best_nodes(self.answer)
         return tuple(found.node for found in fitting if found.total == fitting[0].total)
 
     # --- assertions -----------------------------------------------------------------------------
 
     def must_land_on(self, *nodes: str) -> None:
-        """Assert that it is bound to one of these nodes, and that no other node is as good."""
+        """Assert that the pod is bound to one of these nodes, and no other node is as good."""
         __tracebackhide__ = True
         wanted = _either(nodes)
         if self.held_by:
@@ -55,7 +55,7 @@ class Decision(msgspec.Struct, frozen=True):
             )
 
     def must_not_land_on(self, *nodes: str) -> None:
-        """Assert that it is on none of these nodes, and could not be there by chance."""
+        """Assert that the pod is on none of these nodes, nor is one of them as good as its node."""
         __tracebackhide__ = True
         for name in nodes:
             if name == self.node or (self.node in self.best and name in self.best):
@@ -63,7 +63,7 @@ class Decision(msgspec.Struct, frozen=True):
                 self._fail(f"must not land on {_either(nodes)}, and {how} on {name}")
 
     def must_wait(self, because: str = "") -> None:
-        """Assert that it fits nowhere at present; the message says why."""
+        """Assert that the pod is pending, with a message that contains `because`."""
         __tracebackhide__ = True
         if self.node:
             self._fail(f"should wait, and {self._where}")
@@ -71,13 +71,13 @@ class Decision(msgspec.Struct, frozen=True):
             self._fail(f'should wait because of "{because}", and waits because of something else')
 
     def must_be_held(self, by: str) -> None:
-        """Assert that it has a node, and that this Permit plugin holds it there."""
+        """Assert that the pod has a node, and waits there for this Permit plugin."""
         __tracebackhide__ = True
         if by not in self.held_by:
             self._fail(f"should be held by {by}, and {self._where}")
 
     def must_evict(self, *pods: str) -> None:
-        """Assert that exactly these pods, `namespace/name`, were evicted for it."""
+        """Assert that exactly these pods, `namespace/name`, were evicted for the pod."""
         __tracebackhide__ = True
         if set(pods) != set(self.victims):
             evicted = ", ".join(self.victims) or "nobody"
@@ -98,7 +98,7 @@ class Decision(msgspec.Struct, frozen=True):
         return f"is on {self.node}{held}"
 
     def explain(self) -> str:
-        """Explain the decision: the best nodes with scores, the plugins that rejected others."""
+        """Describe the decision: the best nodes with scores, the plugins that rejected others."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Nodes and pods for tests: a test needs to give only the fields that matter to it."""
+"""Builds nodes and pods for tests; a test gives only the fields that matter to it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 Manifest: TypeAlias = dict[str, Any]
-"""A Kubernetes object as JSON or YAML has it."""
+"""A Kubernetes object as plain JSON or YAML values."""
 
 _ALLOCATABLE: Final = {"cpu": "4", "memory": "32Gi", "pods": "110"}
 
@@ -18,15 +18,15 @@ def node(
     taints: Iterable[Manifest] = (),
     **spec: Any,
 ) -> Manifest:
-    """Build a node of 4 cores, 32 GiB and 110 pods that carries its hostname label.
+    """Build a node of 4 cores, 32 GiB and 110 pods with its hostname label.
 
     Args:
-        name: its name.
-        labels: more of them.
-        zone: the value of `topology.kubernetes.io/zone`, if it is to have one.
-        allocatable: amounts that are added to its own or replace them.
-        taints: `{"key", "value", "effect"}` each.
-        spec: further fields of its specification, spelled as in a manifest.
+        name: the name of the node.
+        labels: more labels.
+        zone: the value of `topology.kubernetes.io/zone`; without a value there is no such label.
+        allocatable: more amounts, or other amounts of the same resources.
+        taints: the taints, each `{"key", "value", "effect"}`.
+        spec: more fields of its specification, spelled as in a manifest.
     """
     all_labels = {"kubernetes.io/hostname": name}
     if zone:
@@ -53,14 +53,14 @@ def pod(
     """Build a pod with one container.
 
     Args:
-        name: its name.
-        namespace: its namespace.
-        node: the node it runs on; without one it waits.
-        labels: its labels.
+        name: the name of the pod.
+        namespace: the namespace of the pod.
+        node: the node of an assigned pod; a pod without one is pending.
+        labels: the labels of the pod.
         requests: the requests of its container.
-        priority: orders the queue and preemption: a pod may evict pods of lower priority. Without
-            it that of its PriorityClass, or 0.
-        spec: further fields of its specification, spelled as in a manifest: `nodeSelector={...}`.
+        priority: orders the queue and preemption: a pod may evict pods of lower priority. The
+            default is that of its PriorityClass, or 0.
+        spec: more fields of its specification, spelled as in a manifest: `nodeSelector={...}`.
     """
     container: Manifest = {"name": "main", "image": "example/app:1"}
     if requests:

@@ -9,7 +9,7 @@ from scheduler.testing.cluster import Cluster
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """An empty cluster of its own for each test; afterwards the engine checks its invariants."""
+    """Yield a new empty cluster; after the test, check the invariants of its engine."""
     made = Cluster()
     yield made
     made.check()

@@ -1,4 +1,4 @@
-"""Checks of the engine's invariants; no daemon runs them."""
+"""Checks the engine's invariants in tests; no daemon runs these checks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,17 +12,17 @@ from scheduler.kernel.engine.group_members import Member
 
 
 class EngineInvariantError(SchedulerError):
-    """The engine contradicts itself; a programming error."""
+    """The engine's state is inconsistent: a bug."""
 
 
 def validate_engine(engine: Engine) -> None:
-    """Check the invariants that hold between two events. Cost: O(everything).
+    """Check the invariants that hold between two events. Cost: O(nodes + pods).
 
     Raises:
-        SchedulerError: an invariant is broken; the message lists all that are.
+        SchedulerError: invariants are broken; the message lists all of them.
     """
     core, attempts, cycle = engine.core, engine.attempts, engine.scheduler.group_cycle
-    # Of the group under way, and of groups that ask extenders before.
+    # Members of the group in progress, and of groups that wait for extenders.
     members = [*cycle.members, *cycle.asking.members()]
     core.queue.validate()
     problems = [
@@ -61,9 +61,9 @@ def _attempts(core: EngineState, attempts: Attempts, members: Sequence[Member]) 
 def _asking(
     core: EngineState, attempts: Attempts, attempt: Attempt, *, is_member: bool
 ) -> Iterator[str]:
-    """An attempt that asks extenders has no place yet; it waits for an answer or its turn.
+    """An attempt that asks extenders is not assumed; it waits for an answer or for its turn.
 
-    A member may have its answers, and wait for those of the others.
+    A member of a group may have its answers, and wait for those of the other members.
     """
     key, uid = attempt.pod.key, attempt.pod.uid
     if attempt.placed is not None or core.cache.pods.get(uid) is not None:
@@ -79,7 +79,7 @@ def _asking(
 
 
 def _assumed(core: EngineState, attempts: Attempts) -> Iterator[str]:
-    """Room is assumed for attempts only, and pods are in flight for attempts only."""
+    """Every assumed pod and every in-flight pod has an attempt."""
     assumed = {pod.uid for pod in core.cache.assumed_pods()}
     wanted = {pod.uid for pod in attempts.assumed()}
     for uid in assumed - wanted:
@@ -89,7 +89,7 @@ def _assumed(core: EngineState, attempts: Attempts) -> Iterator[str]:
 
 
 def _miscounted(core: EngineState) -> Iterator[str]:
-    """Members of groups have a place exactly where the cache knows one."""
+    """Groups count a member as assumed or assigned exactly if the cache does."""
     for members in core.groups or ():
         for uid in members.assigned.keys() | members.pending.keys():
             state = core.cache.state_of(uid)
@@ -100,7 +100,7 @@ def _miscounted(core: EngineState) -> Iterator[str]:
 
 
 def _unserved(core: EngineState) -> Iterator[str]:
-    """Pods of profiles that are gone do not wait."""
+    """No pod of a removed profile is in the queue."""
     for pod in core.queue.pending_pods():
         if pod.spec.scheduler_name not in core.frameworks:
             yield f"{pod.key} waits for {pod.spec.scheduler_name}, which is no profile"

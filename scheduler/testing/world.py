@@ -1,4 +1,4 @@
-"""The world around the engine in a test: it carries out the engine's instructions at once."""
+"""The simulated API server of a test: it carries out the engine's instructions at once."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -19,21 +19,24 @@ from scheduler.tools.offline.driving import Driving
 
 _ENGINES_OWN: Final = ("pods", "nodes", "namespaces")
 _MAX_DECISIONS: Final = 100_000
-"""Limit on decisions: a plugin that activates pods for ever is a mistake worth a message."""
+"""Decisions at most: a plugin that activates pods for ever fails the test with a message."""
 
 
 class ClusterError(SchedulerError):
-    """A test requests something impossible."""
+    """A test calls a method with a wrong argument or in a wrong state."""
 
 
 class SimulatedCluster(Driving):
-    """An engine, and the state that its instructions lead to."""
+    """An engine, and the objects that result from its instructions."""
 
     def __init__(self, profiles: Profiles, seed: int, reports: list[str]) -> None:
         super().__init__(profiles.engine(seed, with_extenders=False))
         self.profiles = profiles
         self.refusal = ""
         self._reports = reports
+        self.engine.core.states.on_failed = lambda problem: reports.append(
+            f"Plugin failed: {problem.pod}: {problem}"
+        )
         self._victims: defaultdict[str, list[str]] = defaultdict(list)
         self._names = {*_ENGINES_OWN, *(watched_kind(kind).name for kind in profiles.watched)}
 
@@ -52,10 +55,10 @@ class SimulatedCluster(Driving):
                 self.handle(event)
 
     def settle(self) -> None:
-        """Decide until no pod is ready.
+        """Decide until no pod is active.
 
         Raises:
-            ClusterError: pods are still ready after `_MAX_DECISIONS` decisions.
+            ClusterError: pods are still active after `_MAX_DECISIONS` decisions.
         """
         for _ in range(_MAX_DECISIONS):
             if not self.engine.has_ready:
@@ -64,7 +67,7 @@ class SimulatedCluster(Driving):
         raise ClusterError(f"pods are ready still after {_MAX_DECISIONS} decisions")
 
     def decide(self, pod: PodInfo) -> Decision:
-        """Explain, then decide."""
+        """Explain the pod, then decide; return the decision with the explanation."""
         self.handle(Tick())
         answer = Explainer(self.engine, self.profiles.framework_of).explain(pod)
         self.settle()

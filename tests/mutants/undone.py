@@ -128,6 +128,22 @@ FOUND: Final = (
         "tests/unit/informers/test_recovery.py::test_a_server_that_is_back_is_watched_soon",
     ),
     Undone(
+        "a leader tries again only when its time is over",
+        "scheduler/daemon/leader_election/election.py",
+        "            due = min(due, now + left / 2)\n",
+        "            pass\n",
+        "tests/unit/leader_election/test_elector.py::TestElector::"
+        "test_a_leader_is_renewed_by_an_api_server_that_is_back_just_before_its_end",
+    ),
+    Undone(
+        "the lease is given back while an eviction is under way",
+        "scheduler/daemon/driver/outbox.py",
+        "self.binds_owed or self._changes if binds_only",
+        "self.binds_owed if binds_only",
+        "tests/unit/driver/test_outbox.py::"
+        "test_a_drain_of_binds_waits_for_what_has_left_about_other_pods",
+    ),
+    Undone(
         "a lease is renewed behind the handshakes of binds",
         "scheduler/daemon/client/session.py",
         "self._requests, self._urgent = connections(), connections()",
@@ -322,6 +338,45 @@ FOUND: Final = (
         "                await self._ask_whether_set_back()",
         "                pass",
         "tests/unit/informers/test_set_back.py::test_what_never_happened_is_unlearnt",
+    ),
+    Undone(
+        "bindings do not wait for a restore that takes long",
+        "scheduler/daemon/informers/doubts.py",
+        "        if self.is_away():",
+        "        if False:",
+        "tests/scenario/test_restored_backup.py"
+        "::test_a_restore_that_takes_longer_than_bindings_wait",
+    ),
+    Undone(
+        "a new leader decides although a request for a watch has no answer",
+        INFORMERS,
+        " or self.blind_since is not None:\n            self.list_again()",
+        ":\n            self.list_again()",
+        "tests/scenario/test_watch_faults.py::test_a_new_leader_without_a_watch_lists",
+    ),
+    Undone(
+        "watches that show nothing and end at once go on for ever",
+        INFORMERS,
+        'raise GoneError(f"watch {self.kind.name}", message="watches end at once")',
+        "pass",
+        "tests/unit/informers/test_recovery.py"
+        "::test_watches_that_show_nothing_and_end_at_once_are_no_news",
+    ),
+    Undone(
+        "a read that the watch has overtaken changes a pod back",
+        "scheduler/kernel/engine/event_handlers.py",
+        "            pod = known  # the watch is ahead",
+        "            pass  # the watch is ahead",
+        "tests/unit/engine/test_late_answers.py"
+        "::test_an_answer_that_the_watch_has_overtaken_changes_no_pod_back",
+    ),
+    Undone(
+        "Bind plugins that take long stop all bindings",
+        "scheduler/daemon/driver/outbox.py",
+        "if lane is self._binds and taken.write.is_by_others:",
+        "if lane is self._binds and taken.write.extender is not None:",
+        "tests/unit/driver/test_lanes.py"
+        "::test_plugins_that_take_long_to_bind_keep_no_other_write_waiting",
     ),
     Undone(
         "the base image is named by a tag",

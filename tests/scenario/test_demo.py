@@ -1,6 +1,8 @@
 """The demo itself, small: two more processes, the real daemon, a real exit status."""
 
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -89,6 +91,36 @@ def test_a_pod_that_names_no_scheduler_is_served(number: signal.Signals) -> None
             urllib.request.urlopen(url, timeout=60)  # noqa: S310 - loopback
     assert node.startswith("node-")
     assert about["title"].startswith("http://127.0.0.1:")
+
+
+def test_a_demo_that_is_killed_leaves_no_child_behind() -> None:
+    """It cannot stop them; they end by themselves."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scheduler", "demo", "--nodes", "12", "--pods", "120"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        try:
+            assert demo.stdout is not None
+            next(line for line in demo.stdout if "an API server in memory" in line)
+            children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split()
+            running = {os.pidfd_open(int(child)): child for child in children}
+        finally:
+            demo.kill()
+    assert len(running) == 2
+    poll = select.poll()
+    for ended in running:
+        poll.register(ended, select.POLLIN)
+    left = {*running}
+    while left and (found := poll.poll(30_000)):
+        for ended, _ in found:
+            poll.unregister(ended)
+            left.discard(ended)
+    for ended in left:
+        signal.pidfd_send_signal(ended, signal.SIGKILL)
+    for ended in running:
+        os.close(ended)
+    assert not left
 
 
 def test_too_many_pods_for_the_nodes_are_refused() -> None:

@@ -77,6 +77,41 @@ def test_no_pod_is_bound_before_the_restore_can_show() -> None:
     play(story)
 
 
+def test_a_restore_that_takes_longer_than_bindings_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is for a kind without an answer where others have one: nothing is bound before."""
+    monkeypatch.setattr(doubts, "LIMIT_SECONDS", 3.0)
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        await world.start_daemon(BACKOFF_SECONDS, informer_options=QUICK)
+        world.pod("old", cpu="1")
+        await world.bound("old")
+        world.pod("new", cpu="1")
+        await world.rejected("new")
+        backup = world.sandbox.store.back_up()
+        await fail_to_bind(world, lambda: world.sandbox.delete("pods", "old", grace_seconds=0))
+        world.pod("newer", scheduler="another")
+        await world.until(lambda: "default/newer" in pods_of(world), "the daemon to know it")
+
+        faults = world.sandbox.faults
+        for verb in ("list", "watch", "create"):
+            faults.drop(verb=verb, path="*", times=None)
+        faults.close_watches(abort=True)
+        await world.quiet(4.0)
+        faults.clear()
+        for verb in ("list", "watch"):
+            faults.drop(verb=verb, path="*/pods", times=None)
+        world.sandbox.restore(backup)
+        await world.quiet(1.5)
+        assert world.node_of("new") == ""
+
+        faults.clear()
+        await world.rejected("new")
+        assert world.node_of("new") == ""
+
+    play(story)
+
+
 def test_a_binding_that_waits_is_refused_when_the_restore_shows() -> None:
     """It was decided before: the pod is decided about again, with the restored pods."""
 

@@ -204,6 +204,23 @@ async def stand_by(world: World) -> None:
     await world.until(lambda: "default/new" in pods, "the standby to know the pod")
 
 
+def test_a_new_leader_without_a_watch_lists() -> None:
+    """Nothing failed: the watch of pods ended in good order, and the next one has no answer."""
+
+    async def story(world: World) -> None:
+        await stand_by(world)
+        hanging = world.sandbox.faults.hang(verb="watch", path="*/pods", times=None)
+        world.sandbox.faults.close_watches("pods")
+        await world.until(lambda: hanging.hits, "the next watch of pods")
+        world.pod("old", cpu="1", nodeName="n", scheduler="another")
+        world.end_lease()
+
+        await world.rejected("new")
+        assert world.node_of("new") == ""
+
+    play(story)
+
+
 def test_a_new_leader_lists_what_it_may_have_missed() -> None:
     """The leader before it fills the only node while the standby has no watch of pods."""
 

@@ -43,6 +43,7 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
 from scheduler.kernel.framework.runtime.bound import row_indices
+from scheduler.kernel.framework.runtime.plugin_calls import FAILS_NO_ATTEMPT
 from scheduler.kernel.framework.runtime.plugin_set import IMPLEMENTS, extension_points
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
@@ -291,5 +292,9 @@ def rogue_framework(
     def limit(seconds: float) -> AbstractAsyncContextManager[None]:
         return plugin_time_limit(seconds / 1e6)
 
-    calls = make_calls(time_limit=limit, on_failed=swallowed.append)
+    def note(problem: PluginError) -> None:
+        if problem.point in FAILS_NO_ATTEMPT:
+            swallowed.append(problem)
+
+    calls = make_calls(time_limit=limit, on_failed=note)
     return Framework(ProfilePlugins(enabled, plugins.__getitem__, calls)), rogues

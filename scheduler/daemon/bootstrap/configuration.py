@@ -1,4 +1,4 @@
-"""The configuration that the command line names, read and checked against this version."""
+"""Reads the configuration of the command line and checks that the daemon can run with it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -25,8 +25,8 @@ def read_configuration(
     """Read the configuration; return it with notices about it, one sentence each.
 
     Raises:
-        ConfigError: it cannot be read or used, or uses an unsupported feature without
-            `--allow-unsupported`.
+        ConfigError: the configuration cannot be read or used, or uses an unsupported feature
+            without `--allow-unsupported`.
     """
     config, notices = effective_configuration(
         options, own_plugins(out_of_tree), args_types_of(out_of_tree)
@@ -59,17 +59,17 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     `run`, `config` and the operator accept only configurations that pass this check.
 
     Args:
-        config: valid and completed.
-        implemented: the plugins that exist.
+        config: the configuration, valid and completed.
+        implemented: the names of the existing plugins.
         feature_gates: settings as they were written.
         source: the configuration's name in messages.
-        text: returns the file it was read from, for the lines in messages; empty without one.
-        allow_unsupported: whether an unsupported feature is a notice.
-        has_file: whether the daemon will find a file, if it runs elsewhere.
-        pod_group_apis: the foreign APIs whose pod groups are read as well.
+        text: returns the content of its file, for line numbers in messages; empty without a file.
+        allow_unsupported: whether an unsupported feature is a notice, not a problem.
+        has_file: returns whether a daemon on another machine has a file.
+        pod_group_apis: the foreign APIs from which pod groups are read too.
 
     Raises:
-        ConfigError: with all problems that keep it from running.
+        ConfigError: the daemon cannot run with the configuration; it lists all problems.
     """
     feature_gates = tuple(feature_gates)
     lacking = (*unsupported_settings(feature_gates), *unsupported(config, implemented))

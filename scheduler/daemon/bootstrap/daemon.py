@@ -1,4 +1,4 @@
-"""The daemon, put together: client, informers, engine, elector, metrics, endpoints.
+"""Composes the daemon of client, informers, engine, elector, metrics and endpoints.
 
 Source: kubernetes cmd/kube-scheduler/app/server.go (Setup, Run) v1.36.
 """
@@ -84,19 +84,19 @@ from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.tracing import CycleTracer, SpanExporter
 
 MASTER_STATUS_NAME: Final = "kube-scheduler"
-"""The `name` label of leader_election_master_status, whatever the Lease is called."""
+"""The `name` label of leader_election_master_status, for any name of the Lease."""
 
 log = get_logger(__name__)
 
 
 class RunningDaemon:
-    """One daemon and everything around it.
+    """One daemon with its client, informers, engine, elector, recorders and endpoints.
 
     Attributes:
         driver: passes events to the engine, and carries out its instructions.
         daemon: runs the driver.
         metrics: all metrics.
-        doubts: the kinds whose objects a restore of the API server may have undone.
+        doubts: the kinds whose stores may be obsolete after a restore of the API server.
         comparer: compares cache and queue with the informers.
         reloader: reloads the configuration when its file changes.
     """
@@ -113,9 +113,9 @@ class RunningDaemon:
         informer_options: InformerOptions | None = None,
         outbox_settings: OutboxSettings | None = None,
     ) -> None:
-        """Put everything together; nothing runs yet.
+        """Compose the daemon without starting it.
 
-        `out_of_tree` has plugin classes by name; by default those that installed packages announce.
+        `out_of_tree` has plugin classes by name, by default those of installed packages.
         """
         self._spans = spans
         self.metrics = SchedulerMetrics(CollectorRegistry(), config.feature_gates)
@@ -139,7 +139,7 @@ class RunningDaemon:
         self._session = self._open_session()
         self._elector = self._candidate()
         writes = PodWrites(
-            self._session, fence=None if self._elector is None else self._elector.is_leading
+            self._session, fence=None if self._elector is None else self._elector.may_write
         )
         builder = FrameworkBuilder(
             clock.monotonic,
@@ -160,7 +160,7 @@ class RunningDaemon:
                 engine.core.extenders.all,
                 self._kept,
                 clock=clock,
-                fence=None if self._elector is None else self._elector.is_leading,
+                fence=None if self._elector is None else self._elector.may_write,
                 metrics=self.metrics.extenders,
             )
         for reason in DROPPED:
@@ -208,8 +208,8 @@ class RunningDaemon:
         """Run until a signal, or until the lease is lost.
 
         Raises:
-            LeaseLostError: another instance may lead now.
-            NotDrainedError: a second signal came.
+            LeaseLostError: the lease was lost.
+            NotDrainedError: the process received a second signal.
         """
         self._handle_signals()
         server = None
@@ -227,7 +227,7 @@ class RunningDaemon:
             await self._session.close()
 
     async def _run_daemon(self) -> None:
-        """Run the daemon; an unexpected error leaves a recording of the last minutes behind."""
+        """Run the daemon; after an unexpected error, write a recording of the last minutes."""
         renewing = self._connection.keep_fresh(
             lambda problem: log.warning("Credentials not renewed", reason=str(problem))
         )
@@ -238,7 +238,7 @@ class RunningDaemon:
         except (LeaseLostError, NotDrainedError):
             raise
         except Exception as problem:
-            # A refused start names its reason; there are no decisions to investigate yet.
+            # A SchedulerError before the sync explains itself; there are no decisions to replay.
             if self.daemon.health.handlers_synced or not isinstance(problem, SchedulerError):
                 self._recorders.crashed()
             raise
@@ -250,7 +250,7 @@ class RunningDaemon:
         await warn_of_another(self._session, self._config.leader_election, self._clock)
 
     def _server(self) -> Server | None:
-        """The secure port, unless it is switched off by `--secure-port=0`."""
+        """Build the server of the secure port; None with `--secure-port=0`."""
         if not self._options.secure_port:
             return None
         elector, health = self._elector, self.daemon.health

@@ -1,6 +1,6 @@
-"""SIGUSR2: cache and queue are compared with the API server, and both are logged.
+"""On SIGUSR2, compares cache and queue with the informers, and logs the contents of both.
 
-The dump runs in steps, between which the daemon continues to work.
+The dump runs in steps, between which the daemon continues to schedule.
 
 Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheDebugger) v1.36.
 Differs: a large cluster is dumped in many lines.
@@ -18,13 +18,13 @@ from scheduler.observability.logs import get_logger
 T = TypeVar("T")
 
 _LINE: Final = 100
-"""Nodes or pods in a line."""
+"""Nodes or pods per line of the log."""
 
 log = get_logger(__name__)
 
 
 class Dumper:
-    """Compares the cache and dumps the state on request."""
+    """Compares the cache with the informers, and logs cache and queue, on request."""
 
     def __init__(
         self, comparer: CacheComparer, queue_rows: Callable[[], Iterator[dict[str, object]]]
@@ -69,7 +69,7 @@ class Dumper:
 
 
 def _lines(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split items into lines of the log; yield one line in any case."""
+    """Split items into lines of the log; yield an empty line if there are no items."""
     rest = iter(items)
     line = list(islice(rest, _LINE))
     yield line

@@ -1,4 +1,4 @@
-"""The engine of a configuration.
+"""Builds the engine of a configuration.
 
 Source: kubernetes pkg/scheduler/scheduler.go (New) v1.36.
 """
@@ -31,9 +31,9 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     take_outcome: TakeOutcome | None = None,
     stopwatch: Callable[[], float] = lambda: 0.0,
 ) -> Engine:
-    """Build an engine without a cluster; see `Engine` and `EngineSettings`.
+    """Build an engine without cluster objects; see `Engine` and `EngineSettings`.
 
-    It can load another configuration; the same builder builds the new plugins.
+    The engine can load another configuration; `builder` builds its plugins too.
     """
 
     def rules_of(written: dict[str, Any]) -> EngineProfiles:

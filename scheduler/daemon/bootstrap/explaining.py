@@ -1,4 +1,4 @@
-"""`/debug/explain`: the explanation of one pod by the working engine."""
+"""Answers `/debug/explain`: explains one pod by the state of the running engine."""
 
 import asyncio
 import math
@@ -30,17 +30,17 @@ from scheduler.kernel.framework.steps import Steps, Walk
 _T = TypeVar("_T")
 
 _CLOCK_WAS_SET_SECONDS: Final = 0.5
-"""A smaller difference is the time between reading one clock and the other."""
+"""A smaller difference is the time between the reads of the two clocks."""
 
 
 class LiveExplainer:
-    """Explains pods from the state that decisions are made on, a step at a time.
+    """Explains pods from the state of the engine, in steps between which other tasks run.
 
     Args:
-        engine: the engine that decides; it is not changed.
-        pods: by `namespace/name`, as the watch has delivered them.
-        is_leading: whether this instance decides.
-        clock: the engine's.
+        engine: the engine of the daemon; an explanation does not change it.
+        pods: the pods of the informer by `namespace/name`.
+        is_leading: returns whether this instance leads.
+        clock: the clock of the engine.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class LiveExplainer:
         self._turn = asyncio.Lock()
 
     async def explain(self, question: DebugQuery) -> bytes | None:
-        """Return the answer as JSON, in the shape of `stowage explain -o json`; None if unknown.
+        """Return the answer as JSON, in the shape of `stowage explain -o json`; None for no pod.
 
-        Other tasks run between two steps; concurrent requests take one step at a time.
+        Other tasks run between two steps; concurrent requests are answered one after another.
         """
         async with self._turn:
             pod = self._pods.get(question.pod)
@@ -87,18 +87,23 @@ class LiveExplainer:
             return b'{"pods":[%b]}\n' % told.short_json()
 
     async def _with_changes(self, judged: PodVerdict, pod: PodInfo) -> PodVerdict:
-        """Add the changes that would help to the answer, in many short steps."""
+        """Return the answer with the changes that would make the pod fit, in many short steps."""
         try:
             found = await _step_by_step(
                 changes_in_steps(self._engine, self._framework_of(pod), pod)
             )
         except PluginError:
             return judged
-        summary = replace(judged.summary, changes=found.changes, guesses=found.guesses)
+        summary = replace(
+            judged.summary,
+            changes=found.changes,
+            untried_nodes=found.untried_nodes,
+            guesses=found.guesses,
+        )
         return replace(judged, summary=summary)
 
     async def _with_estimate(self, judged: PodVerdict, pod: PodInfo) -> PodVerdict:
-        """The answer with the time when the pod fits, or ends; in many short steps."""
+        """Return the answer with the time when the pod fits, or ends, in many short steps."""
         framework, now = self._framework_of(pod), self._clock.wall().timestamp()
         if pod.node_name:
             return with_end(judged, pod_end(self._engine, pod, now))
@@ -108,14 +113,14 @@ class LiveExplainer:
         return judged if found is None else with_estimate(judged, found)
 
     def _framework_of(self, pod: PodInfo) -> Framework:
-        """The pod's own profile; pods of other schedulers are judged by the first one."""
+        """Return the framework of the pod's profile; for other schedulers' pods, the first one."""
         frameworks = self._engine.core.frameworks
         own = frameworks.get(pod.spec.scheduler_name)
         return next(iter(frameworks.values())) if own is None else own
 
 
 async def _step_by_step(steps: Steps[_T]) -> _T:
-    """Make steps, with room for others in between."""
+    """Make steps and let other tasks run between them; return the answer."""
     walk = Walk(steps)
     for _ in walk:
         await asyncio.sleep(0)
@@ -123,9 +128,9 @@ async def _step_by_step(steps: Steps[_T]) -> _T:
 
 
 def times_of(clock: Clock) -> Callable[[float], str]:
-    """Return a function that formats a moment of the monotonic clock as RFC 3339.
+    """Return a function that formats a time of the monotonic clock as RFC 3339.
 
-    A moment keeps its time of day, however often it is formatted, until the machine's clock is set.
+    The function formats a time always alike, until the machine's clock is set.
     """
     offset = math.inf
 

@@ -1,4 +1,4 @@
-"""The plugins of every profile of a configuration, built from one registry.
+"""Builds the plugins of every profile of a configuration from one registry.
 
 Source: kubernetes pkg/scheduler/profile, pkg/scheduler/framework/runtime (NewFramework) v1.36.
 """
@@ -29,9 +29,9 @@ class FrameworkBuilder:
     """Builds the frameworks of all profiles of a configuration.
 
     Attributes:
-        states: the shared states of plugins; the caller passes them all events.
-        services: the services behind handles; filled in by the caller that composes the daemon.
-        own_plugins: the extension points of the out-of-tree plugins.
+        states: the shared states of plugins; the engine passes all events to them.
+        services: the services behind handles; the caller that composes the daemon fills them in.
+        own_plugins: the extension points of the out-of-tree plugins, by plugin name.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class FrameworkBuilder:
     ) -> None:
         instruments = instruments or Instruments()
         self._metrics = FrameworkMetrics(instruments)
-        self.states = SharedStates(self._metrics)
+        self.states = SharedStates(self._metrics, on_failed)
         self.services = PluginServices(self.states, instruments, now)
         self._now = now
         self._time_limit = time_limit
@@ -57,11 +57,11 @@ class FrameworkBuilder:
         self._class_cache_bytes = class_cache_bytes
 
     def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
-        """The framework of each profile, by scheduler name.
+        """Build the framework of each profile; return them by scheduler name.
 
         Raises:
             ConfigError: a profile cannot be expanded.
-            PluginSetError: a profile lacks a plugin it cannot do without.
+            PluginSetError: a profile lacks a necessary plugin.
             PluginLoadError: a plugin cannot be imported or built.
         """
         implemented, own = implemented_plugins(self._out_of_tree), self._out_of_tree
@@ -84,7 +84,7 @@ class FrameworkBuilder:
         }
 
     def _gated(self, feature_gates: Collection[str]) -> dict[str, type[Plugin]]:
-        """The plugins that replace in-tree ones because of feature gates; a user's own stay."""
+        """Return the replacements of in-tree plugins for feature gates; out-of-tree ones stay."""
         behind = (plugin for gate in feature_gates for plugin in BEHIND_GATES.get(gate, ()))
         return {plugin.NAME: plugin for plugin in behind if plugin.NAME not in self._out_of_tree}
 
@@ -106,7 +106,6 @@ class FrameworkBuilder:
             self._now,
             time_limit=self._time_limit,
             on_failed=self._on_failed,
-            on_raised=self._on_failed,
         )
         return Framework(
             ProfilePlugins(
@@ -149,10 +148,10 @@ def _with_stand_ins(enabled: Expansion, stand_ins: Collection[type[Plugin]]) -> 
 
 
 def _args(plugin_type: type[Plugin], written: Any) -> Any:
-    """The arguments as the plugin's `ARGS` type, or as they were written.
+    """Return the arguments as the plugin's `ARGS` type; without one, as they were written.
 
     Raises:
-        ConfigError: they were not read when the configuration was, and cannot be.
+        ConfigError: the arguments cannot be decoded as this type.
     """
     args_type = getattr(plugin_type, "ARGS", None)
     if args_type is None or isinstance(written, args_type):

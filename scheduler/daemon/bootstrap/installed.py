@@ -1,6 +1,6 @@
-"""The plugins of installed packages, imported one by one when they are looked up.
+"""Finds the plugins of installed packages, and imports a plugin when it is looked up.
 
-A broken package therefore stops only the commands that use it, and an unused one costs nothing.
+So a broken package stops only the commands that use it, and an unused one costs nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -29,11 +29,11 @@ ValueT = TypeVar("ValueT")
 
 
 class PluginLoadError(SchedulerError):
-    """A plugin that cannot be imported or built."""
+    """A plugin cannot be imported or built."""
 
 
 class _Found(Mapping[str, ValueT]):
-    """A mapping with known keys whose values are made at each look-up."""
+    """A mapping of known keys that makes a value at each look-up."""
 
     def __init__(self, names: Collection[str], find: Callable[[str], ValueT]) -> None:
         self._names = dict.fromkeys(names)
@@ -47,7 +47,7 @@ class _Found(Mapping[str, ValueT]):
 
     @override
     def __contains__(self, name: object) -> bool:
-        # The one of Mapping would import the plugin.
+        # `Mapping.__contains__` looks the value up, which would import the plugin.
         return name in self._names
 
     @override
@@ -60,7 +60,7 @@ class _Found(Mapping[str, ValueT]):
 
 
 def announced_plugins() -> dict[str, list[EntryPoint]]:
-    """The entry points of plugins in installed packages, by plugin name."""
+    """Return the entry points of plugins in installed packages, by plugin name."""
     announced: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         announced.setdefault(entry.name, []).append(entry)
@@ -68,14 +68,14 @@ def announced_plugins() -> dict[str, list[EntryPoint]]:
 
 
 def package_of(entry: EntryPoint) -> str:
-    """The name and the version of the package that announces a plugin."""
+    """Return the name and the version of the package that announces a plugin."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "-"
 
 
 def out_of_tree_plugins(
     added: Mapping[str, type[Plugin]] | None = None,
 ) -> Mapping[str, type[Plugin]]:
-    """The plugin classes of installed packages, by name; a class in `added` replaces one of them.
+    """Return the plugin classes of installed packages by name; those in `added` have precedence.
 
     A look-up imports the plugin, and raises PluginLoadError if that fails.
     """
@@ -104,10 +104,10 @@ def _imported(entry: EntryPoint, *others: EntryPoint) -> type[Plugin]:
 
 
 def implemented_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
-    """The extension points of every plugin that exists here, by name.
+    """Return the extension points of all in-tree and out-of-tree plugins, by name.
 
-    A look-up of an out-of-tree plugin raises PluginLoadError if it has none, or if its class
-    declares something wrong.
+    A look-up of an out-of-tree plugin raises PluginLoadError if the plugin has none, or if a
+    declaration of its class is wrong.
     """
 
     def points_of(name: str) -> frozenset[ExtensionPoint]:
@@ -130,7 +130,7 @@ def implemented_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
 
 
 def _wrong_declaration(name: str, plugin: object) -> str:
-    """Describe a wrong class attribute of a plugin; empty if all are right."""
+    """Describe the first wrong class attribute of a plugin; empty if all are right."""
     declared: object = getattr(plugin, "NAME", None)
     if declared != name:
         return f"NAME: expected {name!r}, as in its entry point, got {declared!r}"
@@ -156,9 +156,9 @@ def _points_of(plugin_type: type[Plugin]) -> frozenset[ExtensionPoint]:
 
 
 def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> ArgsTypes:
-    """The types that plugins declare for their arguments, by plugin name; None: no declaration.
+    """Return the types that plugins declare for their arguments, by plugin name; None if none.
 
-    A look-up raises PluginLoadError if arguments cannot be read as the declared type.
+    A look-up raises PluginLoadError if arguments cannot be decoded as the declared type.
     """
     return _Found(out_of_tree, lambda name: _args_type(name, out_of_tree[name]))
 
@@ -179,7 +179,7 @@ def _args_type(name: str, plugin: type[Plugin]) -> type[msgspec.Struct] | None:
 
 
 def own_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
-    """The extension points of the plugins that kube-scheduler does not know."""
+    """Return the extension points of the plugins that kube-scheduler does not have, by name."""
     implemented = implemented_plugins(out_of_tree)
     own = [name for name in implemented if name not in KNOWN_PLUGINS]
     return _Found(own, implemented.__getitem__)

@@ -1,4 +1,4 @@
-"""The metrics of the daemon and the sources of their numbers."""
+"""Connects the metrics of the daemon to the sources of their values."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from scheduler.observability.pod_group_metrics import PodGroupMetrics
 
 
 def counted(plugins: ProfilePlugins) -> dict[str, list[str]]:
-    """The plugins with evaluations and errors that are counted, by extension point."""
+    """Return the names of the plugins whose evaluations and errors are counted, by point."""
     return {
         "PreEnqueue": [plugin.name for plugin in plugins.pre_enqueue],
         "PreFilter": [plugin.name for plugin in plugins.pre_filter],

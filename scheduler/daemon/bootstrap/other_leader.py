@@ -1,6 +1,6 @@
-"""The warning about an installed Stowage that leads beside this process and places the same pods.
+"""Warns if a deployed Stowage leads too and schedules the same pods.
 
-A process started by hand leads by a Lease of its own, not by that of the manifests.
+A process started by hand has its own Lease, not that of the manifests.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ log = get_logger(__name__)
 async def warn_of_another(
     session: ApiSession, own: LeaderElectionConfiguration, clock: Clock
 ) -> None:
-    """Look for a leader of the installed Stowage, and warn once per leader; never ends."""
+    """Look for a leader of the deployed Stowage, and warn once per leader, until cancelled."""
     told = ""
     while True:
         holder = ""
@@ -43,7 +43,7 @@ async def warn_of_another(
 
 
 async def _holder(lock: LeaseLock, now: datetime) -> str:
-    """The holder of the Lease; empty if there is none, or without the right to read it."""
+    """Return the holder of the Lease; empty without a holder, or if the Lease cannot be read."""
     try:
         lease = await lock.get(_TIMEOUT_SECONDS)
     except ApiError:

@@ -1,4 +1,4 @@
-"""The log of plugins' failures, with their tracebacks."""
+"""Logs failures of plugins with their tracebacks."""
 
 import traceback
 from collections import defaultdict
@@ -13,16 +13,16 @@ from scheduler.observability.logs import get_logger
 LOG_AGAIN_SECONDS: Final = 60.0
 
 TRACE_LINES: Final = 8
-"""Number of stack frames that are logged."""
+"""Stack frames at most of a logged traceback."""
 
 log = get_logger(__name__)
 
 
 class PluginFailureLog:
-    """Logs each plugin at each extension point once a minute.
+    """Logs the failures of each plugin at each extension point once a minute.
 
-    Almost every event retries the pods that a broken PreEnqueue plugin gates. A failed attempt has
-    its own line in the log, without the traceback.
+    A broken PreEnqueue plugin runs again for each gated pod at almost every event. A failed attempt
+    has its own line in the log, without the traceback.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -31,7 +31,7 @@ class PluginFailureLog:
         )
 
     def note(self, problem: PluginError) -> None:
-        """Log a failure, unless its plugin was logged a moment ago."""
+        """Log a failure, unless one of this plugin at this point was logged in the last minute."""
         others = self._throttles[problem.plugin, problem.point].take()
         if others is not None:
             log.error(
@@ -44,7 +44,7 @@ class PluginFailureLog:
 
 
 def _trace(raised: BaseException | None) -> dict[str, str]:
-    """The last frames, which are the plugin's; none for a wrong answer, which has no such frame."""
+    """Return the last frames, those of the plugin; nothing for a wrong answer, which has none."""
     if raised is None or isinstance(raised, WrongAnswerError):
         return {}
     frames = traceback.format_tb(raised.__traceback__, -TRACE_LINES)

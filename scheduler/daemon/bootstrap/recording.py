@@ -1,4 +1,4 @@
-"""The records that a daemon keeps of its decisions, and their places."""
+"""Opens the recorders of a daemon: flight recorder, `--record` and `--decisions`."""
 
 import os
 import socket
@@ -30,14 +30,14 @@ log = get_logger(__name__)
 
 
 class RecordError(SchedulerError):
-    """A directory that nothing can be recorded in, or a file that cannot be written."""
+    """The directory of `--record` or the file of `--decisions` cannot be written."""
 
 
 class Recorders:
     """The flight recorder, and the recorders of `--record` and `--decisions`.
 
     Attributes:
-        flight: the last minutes.
+        flight: the recorder of the last minutes.
         logs: all recorders, for the driver.
         take_outcome: the receiver of the engine's outcomes; None without `--decisions`.
     """
@@ -52,7 +52,7 @@ class Recorders:
         out_of_tree: Mapping[str, type[Plugin]],
         on_lost: Callable[[int], object],
     ) -> None:
-        """Begin to record.
+        """Open the recorders.
 
         `on_lost` receives the number of lost rows of `--decisions`.
 
@@ -82,7 +82,7 @@ class Recorders:
         self.logs = tuple(each for each in wanted if each is not None)
 
     def crashed(self) -> None:
-        """Write the recording of the last minutes, so that a user can find the cause."""
+        """Write the recording of the last minutes, so that a user can replay the crash."""
         if self._crash_directory is None:
             return
         path = (
@@ -92,13 +92,13 @@ class Recorders:
         try:
             path.write_bytes(self.flight.dump())
         except (OSError, MemoryError) as problem:
-            # The original error must be reported all the same, even if memory ran out.
+            # The original error must be reported even if no memory is left.
             log.warning("The last minutes are not kept", err=repr(problem))
         else:
             log.error("The last minutes are kept; see stowage replay", path=str(path))
 
     def close(self) -> None:
-        """Write the records that are left."""
+        """Write the remaining records, and close the recorders."""
         if self._to_disk is not None:
             self._to_disk.close()
         if self._decisions is not None:
@@ -106,7 +106,7 @@ class Recorders:
 
 
 def _process_name() -> str:
-    """Return a unique name among processes that share the volume; a container's pid is 1."""
+    """Return a unique name among processes that share the volume: host name and process id."""
     host = "".join(each if each.isalnum() or each in "-." else "_" for each in socket.gethostname())
     return f"{host}-{os.getpid()}"
 
@@ -130,7 +130,12 @@ def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
         raise RecordError(f"--record {directory}: {problem.strerror}") from problem
 
     def ended(why: str, written: int) -> None:
-        log.error("No more is recorded", reason=why, bytes=written)
+        log.error(
+            "No more is recorded; a restart begins a new recording in the directory of --record",
+            directory=str(directory),
+            reason=why,
+            bytes=written,
+        )
 
     return DirectoryRecorder(directory, header, ended)
 

@@ -1,8 +1,8 @@
-"""The reload of the --config file when it changes: as a whole, or not at all.
+"""Reloads the --config file when it changes: as a whole, or not at all.
 
-The new configuration is checked as at start, compared with the fields that cannot change while the
-process runs, and passed to the engine, which rebuilds the profiles between two decisions. On any
-problem the old one stays in force. The log, an Event about the Lease and metrics report both.
+The reloader checks the new configuration as at start, refuses changes of fields that are read only
+once, and passes it to the engine, which rebuilds the profiles between two decisions. On any problem
+the old one stays in force. The log, an Event about the Lease and metrics report both results.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Reloader:
     """Keeps the configuration in force equal to its file.
 
     Attributes:
-        in_force: the configuration that decisions follow.
+        in_force: the configuration of the engine.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that take a new configuration
@@ -65,7 +65,7 @@ class Reloader:
     ) -> None:
         """Begin with the configuration that was read at start.
 
-        `pods` are all pods of the informers; the engine has those of its profiles only.
+        `pods` has all pods of the informer; of pending pods the engine keeps those of its profiles.
         """
         self.in_force = in_force
         self._options = options
@@ -76,7 +76,7 @@ class Reloader:
         self._clock = clock
         self._answer = Configured()
         self._is_owed = True
-        """Whether the next check reads the file in any case: it may differ from the start's."""
+        """Whether the next check reads an unchanged file too, as at start or after a read error."""
         self._problem = ""
         self._followed = FollowedFiles([Path(options.config)] if options.config else [])
         self._digest = ""
@@ -85,7 +85,7 @@ class Reloader:
         self._note(is_success=True)
 
     async def follow(self) -> None:
-        """Check the file again and again; run it as a task, which never ends."""
+        """Check the file every `LOOK_SECONDS` until cancelled; run it as a task."""
         await look_again_and_again(
             self.look,
             LOOK_SECONDS,
@@ -101,7 +101,7 @@ class Reloader:
         try:
             changed = self._take_over()
         except SchedulerError as problem:
-            # Rights to read a file may come back without a change of the file.
+            # The file may become readable without a change of its content.
             self._is_owed = isinstance(problem.__cause__, OSError)
             self._problem = str(problem)
             if has_changed or self._problem != before:
@@ -115,10 +115,10 @@ class Reloader:
     # --- steps ----------------------------------------------------------------------------------
 
     def _take_over(self) -> bool:
-        """Put the configuration of the file in force; return whether it is a new one.
+        """Put the configuration of the file in force; return whether it differs.
 
         Raises:
-            SchedulerError: the old configuration stays in force.
+            SchedulerError: the new configuration is refused; the old one stays in force.
         """
         config, notices = read_configuration(self._options, self._out_of_tree)
         digest = hashlib.sha256(read_file(self._options.config)).hexdigest()
@@ -129,7 +129,7 @@ class Reloader:
         if stuck:
             raise ConfigError(self._options.config, stuck)
         before = self._driver.engine.core.frameworks.keys()
-        # An error of a plugin that the engine did not expect is in the log, and no answer comes.
+        # If a plugin raises an unexpected error, the engine logs it and returns no `Configured`.
         self._answer = Configured("the profiles cannot be used; the log has the error before")
         self._driver.submit(Configure(to_object(without_secrets(config))))
         if self._answer.problem:
@@ -144,7 +144,7 @@ class Reloader:
         self._answer = answer
 
     def _welcome(self, profiles: set[str]) -> None:
-        """Pass the pods of new profiles to the engine; it did not keep them."""
+        """Submit the pending pods of new profiles: the engine has not kept them."""
         frameworks = self._driver.engine.core.frameworks
         for name, framework in frameworks.items():
             self._metrics.declare_plugins(name, counted(framework.plugins))
@@ -185,11 +185,11 @@ def lease_of(config: KubeSchedulerConfiguration) -> ObjectReference:
 
 
 def _stuck(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each field that differs and is read only once."""
+    """Yield a problem for each differing field that is read only once."""
     for name in FIXED:
         yield from _differences(before.get(name), now.get(name), (name,))
     if before.get("extenders") != now.get("extenders"):
-        # They may hold keys and passwords, which belong in no log.
+        # No values: they may contain keys and passwords, which must not be logged.
         yield Problem(("extenders",), "cannot change without a restart")
 
 

@@ -16,12 +16,12 @@ log = get_logger(__name__)
 
 
 async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, clock: Clock) -> None:
-    """Connect and run until the end.
+    """Connect to the API server and run the daemon until it ends.
 
     Raises:
         ConnectionConfigError: the configuration of the connection is wrong.
-        SchedulerError: a problem that the user can solve.
-        LeaseLostError: another instance may lead now.
+        SchedulerError: the daemon cannot run; the message names the reason.
+        LeaseLostError: the lease was lost.
     """
     connection = await load_connection(
         kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
@@ -41,7 +41,7 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
 
 
 def _spans(clock: Clock) -> SpanExporter | None:
-    """Set tracing up if OpenTelemetry's variables name a destination of spans."""
+    """Set up tracing if environment variables of OpenTelemetry name an exporter of spans."""
     if not tracing.is_wanted(os.environ):
         return None
     try:

@@ -1,4 +1,4 @@
-"""A time limit on the I/O of plugins."""
+"""A time limit for PreBind, Bind and other calls of plugins that may wait."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,8 +16,8 @@ async def plugin_time_limit(seconds: float) -> AsyncIterator[None]:
     """Cancel the body of the context after some seconds.
 
     Raises:
-        PluginTimeoutError: the body took longer; or a task that it awaits was cancelled, which must
-            not look as if the caller had been.
+        PluginTimeoutError: the body took longer, or a task that it awaits was cancelled: the error
+            must not look like a cancellation of the caller.
     """
     try:
         async with asyncio.timeout(seconds):

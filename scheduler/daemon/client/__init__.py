@@ -1,5 +1,5 @@
-"""The client of the API server: bytes in, bytes out.
+"""The client of the API server, and of extenders: paths, verbs, bodies and errors.
 
-The only package that imports the `kubernetes` package, and only to read kubeconfigs.
-It knows paths, verbs, bodies and errors; it does not know the purpose of a write.
+Only this package imports the `kubernetes` package, and only to read kubeconfigs.
+The purpose of a request is the caller's business.
 """

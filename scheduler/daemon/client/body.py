@@ -1,4 +1,4 @@
-"""A long body as it arrives, unpacked, with little of it in memory at a time."""
+"""Reads and decompresses a long body as it arrives, with little of it in memory at a time."""
 
 import zlib
 from typing import Final, Protocol
@@ -9,7 +9,7 @@ from scheduler.daemon.client.errors import UnavailableError
 from scheduler.daemon.client.proxied import BROKEN, why
 
 PART_BYTES: Final = 2**18
-"""Most bytes of a compressed body that are unpacked at a time."""
+"""Bytes at most that one read decompresses."""
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -18,12 +18,12 @@ class Body(Protocol):
     """A body that arrives in parts."""
 
     async def read(self) -> bytes:
-        """The next part; empty at the end of the body."""
+        """Return the next part; empty at the end of the body."""
         ...
 
 
 class StreamedBody:
-    """The body of an answer that aiohttp reads, with our errors."""
+    """The body of an answer that aiohttp reads; raises this package's errors."""
 
     def __init__(self, request: str, response: aiohttp.ClientResponse) -> None:
         self._request = request
@@ -36,7 +36,7 @@ class StreamedBody:
         """See `Body.read`.
 
         Raises:
-            UnavailableError: the body broke off, or cannot be unpacked.
+            UnavailableError: the body broke off, or cannot be decompressed.
         """
         try:
             if self._unzip is None:

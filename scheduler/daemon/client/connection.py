@@ -1,4 +1,4 @@
-"""The connection to the API server, with credentials that stay fresh while the daemon runs."""
+"""Address and credentials of the API server; the credentials are renewed while the daemon runs."""
 
 import asyncio
 import os
@@ -25,14 +25,14 @@ _REFUSED_PAUSE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The address and credentials for one request. Replaced as a whole when anything changes.
+    """The address and credentials for one request; replaced as a whole when one of them changes.
 
     Attributes:
         server: the URL of the API server, without a slash at its end.
         authorization: the Authorization header, or empty.
         tls: the TLS context; None for plain http.
-        server_hostname: the name the certificate must carry, when it is not the URL's.
-        proxy: the proxy on the way, or None.
+        server_hostname: the name that the certificate must have, if it is not the URL's host.
+        proxy: the URL of the proxy, or None.
     """
 
     server: str
@@ -51,14 +51,14 @@ class Connection:
         self.access = access
 
     def note_refused(self) -> None:
-        """Note that the server answered 401, so that `keep_fresh` renews the credentials soon."""
+        """Make `keep_fresh` renew the credentials soon: the server has answered 401."""
         self._refused.set()
 
     async def refresh(self, *, is_refused: bool = False) -> bool:
         """Load the credentials again; return whether they changed.
 
         Raises:
-            ConnectionConfigError: they cannot be read; the old ones stay in use.
+            ConnectionConfigError: the credentials cannot be read; the old ones stay in use.
         """
         if self._source is None:
             return False
@@ -74,11 +74,11 @@ class Connection:
         *,
         interval_seconds: float = REFRESH_SECONDS,
     ) -> None:
-        """Renew the credentials for ever: at intervals, and soon after a 401. Run it as a task.
+        """Renew the credentials at intervals and after a 401, until cancelled. Run it as a task.
 
         Args:
-            on_problem: called when a renewal fails; the next one is tried as usual.
-            interval_seconds: time between two checks.
+            on_problem: called when a renewal fails; the next renewal follows as usual.
+            interval_seconds: time between two renewals.
         """
         while True:
             is_refused = await self._wait(interval_seconds)
@@ -109,12 +109,11 @@ async def load_connection(
 ) -> Connection:
     """Find the address and the credentials of the API server.
 
-    In this order: the given kubeconfig; a given master URL alone (without credentials); KUBECONFIG;
-    the service account of the pod we run in; ~/.kube/config. A given master URL replaces the
-    server of the source found.
+    Sources, in this order: `kubeconfig`; `master` alone (without credentials); KUBECONFIG; the
+    service account of this pod; ~/.kube/config. `master` replaces the server of the source.
 
     Raises:
-        ConnectionConfigError: with one line that says what is wrong or what was looked for.
+        ConnectionConfigError: no source is found, or it is wrong; the message is one line.
     """
     _check_url(master)
     source = _source(kubeconfig, master, context, environ, clock or SystemClock())
@@ -136,20 +135,20 @@ async def load_connection_to(  # noqa: PLR0913 - what a kubeconfig may leave to 
     environ: Mapping[str, str] = os.environ,
     clock: Clock | None = None,
 ) -> Connection:
-    """Find the credentials for a server beside the API server that knows the same users.
+    """Find the credentials for another server that accepts the API server's users.
 
     Args:
-        server: its URL.
-        kubeconfig: the file with the credentials; found as by `load_connection` when empty.
+        server: the URL of that server.
+        kubeconfig: the file with the credentials; found as by `load_connection` if empty.
         context: a context of the kubeconfig.
         ca: file with the authorities that must have issued the server's certificate; None for
             those of the system.
         is_verified: False accepts any certificate.
-        environ: the environment.
-        clock: the time.
+        environ: the environment variables.
+        clock: the clock that expiry times are compared with.
 
     Raises:
-        ConnectionConfigError: with one line that says what is wrong or what was looked for.
+        ConnectionConfigError: no source is found, or it is wrong; the message is one line.
     """
     source = _source(kubeconfig, "", context, environ, clock or SystemClock())
     if source is None:
@@ -159,7 +158,7 @@ async def load_connection_to(  # noqa: PLR0913 - what a kubeconfig may leave to 
 
 
 class _MasterOverride:
-    """A source whose server a flag replaces."""
+    """A credential source whose server `--master` replaces."""
 
     def __init__(self, source: CredentialSource, master: str) -> None:
         self.description = source.description
@@ -178,7 +177,7 @@ class _Beside(_MasterOverride):
         self, source: CredentialSource, server: str, ca: str | None, *, is_verified: bool
     ) -> None:
         super().__init__(source, server)
-        # Errors in the server's certificates are not the kubeconfig's.
+        # Messages about this server's certificates must not name the kubeconfig.
         self.description = server
         self._ca = ca
         self._is_verified = is_verified
@@ -209,10 +208,10 @@ def _source(
 
 
 def _kubeconfig(paths: str, context: str, clock: Clock) -> CredentialSource:
-    # The package needs a home directory at import, and fails for a uid that has none.
+    # The `kubernetes` package needs a home directory at import, which some uids do not have.
     if os.path.expanduser("~") == "~":  # noqa: PTH111 - Path.expanduser fails as well
         os.environ["HOME"] = os.sep
-    # The reader of kubeconfigs takes 0.4 s to import; in a cluster there is no kubeconfig.
+    # The import takes 0.4 s, and in a cluster there is no kubeconfig.
     from scheduler.daemon.client.kubeconfig import KubeconfigSource  # noqa: PLC0415
 
     return KubeconfigSource(paths, context, clock)
@@ -222,7 +221,7 @@ def _default_kubeconfig(environ: Mapping[str, str]) -> str | None:
     """Return kubectl's default path: KUBECONFIG, else ~/.kube/config if that exists."""
     if environ.get("KUBECONFIG"):
         return environ["KUBECONFIG"]
-    # Path.expanduser fails where there is no home: another uid than the image's, without HOME.
+    # Path.expanduser fails without a home: for another uid than the image's, without HOME.
     home = os.path.expanduser("~/.kube/config")  # noqa: PTH111
     return home if Path(home).is_file() else None
 
@@ -234,7 +233,7 @@ async def _access(
     is_refused: bool,
     environ: Mapping[str, str] = os.environ,
 ) -> Access:
-    """Load the current access. The server and the proxy stay those of the first load."""
+    """Load the credentials; server and proxy stay those of `previous`, the first load."""
     found = await source.load(is_refused=is_refused)
     if previous is None:
         server = _trimmed(found.server)
@@ -265,10 +264,10 @@ def _check_url(master: str) -> None:
 
 
 def _proxy(server: str, environ: Mapping[str, str], given: str | None = None) -> str | None:
-    """Return the proxy on the way to a server: a kubeconfig's, else the environment's."""
+    """Return the proxy for a server: the kubeconfig's, else the environment's, else None."""
     proxy = given or proxy_for(server, environ)
     if proxy and not is_http_url(proxy):
-        # What stands before the host may be a password.
+        # The part before the host may be a password.
         shown = proxy.rpartition("@")[2]
         raise ConnectionConfigError(
             f"proxy-url, HTTP_PROXY or HTTPS_PROXY: {EXPECTED}, got {shown!r}"

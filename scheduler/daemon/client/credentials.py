@@ -1,7 +1,7 @@
-"""The interface of credential sources, and the source that every pod has: its service account.
+"""The interface of credential sources, and the source for a pod: its service account.
 
-Nothing here imports the `kubernetes` package, which takes 0.4 s of CPU time: in a cluster it is not
-needed.
+This module does not import the `kubernetes` package, which takes 0.4 s of CPU time: in a cluster
+it is not needed.
 
 Source: k8s.io/client-go rest/config.go (InClusterConfig) v0.36.
 """
@@ -28,11 +28,11 @@ class Credentials:
     """The address of a server, and the credentials for it.
 
     Attributes:
-        server: its URL.
+        server: the URL of the server.
         authorization: the Authorization header, or empty.
-        tls: files with certificates.
-        server_hostname: the name the certificate must carry, when it is not the URL's.
-        proxy: the proxy to use, if the source names one.
+        tls: the certificates.
+        server_hostname: the name that the certificate must have, if it is not the URL's host.
+        proxy: the URL of the proxy, if the source names one.
     """
 
     server: str
@@ -55,16 +55,16 @@ class CredentialSource(Protocol):
         """Load the current credentials.
 
         Args:
-            is_refused: the server refused the credentials loaded last; do not return them again.
+            is_refused: whether the server refused the last credentials: do not return them again.
 
         Raises:
-            ConnectionConfigError: with a description of the problem in one line.
+            ConnectionConfigError: the credentials cannot be loaded; the message is one line.
         """
         ...
 
 
 class InClusterSource:
-    """The service account of the pod we run in; its token is rotated in place."""
+    """The service account of this process's pod; the kubelet rotates its token in place."""
 
     description = "service account of this pod"
 

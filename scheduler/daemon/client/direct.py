@@ -1,4 +1,4 @@
-"""Kept-alive connections straight to the API server, for requests with short answers.
+"""Kept-alive connections to the API server without aiohttp, for requests with short answers.
 
 aiohttp spends most of a small request's time on features that a request to an API server does not
 need (cookies, redirects, form data, middleware, per-request objects), and a pod needs two requests.
@@ -22,12 +22,12 @@ from scheduler.daemon.client.errors import FencedError, cut
 JSON: Final = "application/json"
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
 KEEPALIVE_SECONDS: Final = 60.0
-"""Idle connections are dropped before a server (90 s) or a load balancer would drop them."""
+"""Idle connections are closed before a server (90 s) or a load balancer would close them."""
 UNACKNOWLEDGED_SECONDS: Final = 5
-"""The kernel gives up a connection if its peer has not acknowledged for so long.
+"""The kernel closes a connection whose peer has not acknowledged data for this time.
 
-This is also the time for which a bind that was written may still be under way: a leader that is cut
-off stops binding `lease duration - renew deadline` (5 s by default) before its lease can be taken.
+A bind that was written may be under way for this time: a leader without connection stops binding
+`lease duration - renew deadline` (5 s by default) before another instance can acquire its lease.
 """
 SOCKET_OPTIONS: Final = tuple(
     (level, getattr(socket, name), value)
@@ -39,25 +39,25 @@ SOCKET_OPTIONS: Final = tuple(
     )
     if hasattr(socket, name)  # not every system has all of them
 )
-"""Level, option and value; with them the kernel notices within 20 s that the peer is gone."""
+"""Level, option and value; they make the kernel detect a dead peer within 20 s."""
 
 MAX_ANSWER_BYTES: Final = 2**25
-"""A longer answer is given up; lists come another way, in parts."""
+"""A longer answer is an error; lists are read in parts, by aiohttp."""
 
 FIRST_FAILURE: Final = 300
 _FIRST_FINAL: Final = 200
 _BODILESS: Final = frozenset({204, 304})
 
 Fence: TypeAlias = Callable[[], bool]
-"""Called right before the bytes leave: True if this process may still write."""
+"""Called right before a request is written; returns whether this process may still write."""
 
 
 class NoAnswerError(Exception):
-    """A request without an answer; the message gives the reason, for people."""
+    """A request had no answer; the message gives the reason."""
 
 
 class TooLongError(NoAnswerError):
-    """An answer is longer than the limit."""
+    """The answer to a request is longer than the limit."""
 
 
 class Request(msgspec.Struct, gc=False):
@@ -66,9 +66,9 @@ class Request(msgspec.Struct, gc=False):
     Attributes:
         method: the HTTP method.
         path: path and query, already quoted.
-        body: the bytes on the wire, if any.
+        body: the encoded body, or None.
         content_type: the media type of the body.
-        fence: called right before the bytes are written, each time.
+        fence: called right before each write of the request; see `Fence`.
     """
 
     method: str
@@ -87,7 +87,7 @@ class Response(msgspec.Struct, gc=False):
 
     Attributes:
         status: the HTTP status.
-        headers: by lower-case name; a success may lack them: no caller reads those.
+        headers: by lower-case name; empty for a success, whose headers no caller reads.
         body: the whole body.
     """
 
@@ -97,12 +97,12 @@ class Response(msgspec.Struct, gc=False):
 
 
 class DirectConnections:
-    """Connections to one server, as many as there are requests at the same time.
+    """Connections to one server, one for each concurrent request.
 
     Args:
         server: the URL of the API server, without a slash at its end.
         context: the TLS context for https.
-        server_hostname: the name the certificate must carry, when it is not the URL's.
+        server_hostname: the name that the certificate must have, if it is not the URL's host.
         headers: sent with every request.
     """
 
@@ -120,15 +120,15 @@ class DirectConnections:
         self._prefix = url.raw_path.rstrip("/")
         lines = {"Host": url.host_port_subcomponent or "", **headers}
         self._headers = "".join(f"\r\n{name}: {value}" for name, value in lines.items())
-        # A line break in a token would end the headers.
+        # A line break in a token would add a header or end the headers.
         is_whole = self._headers.count("\n") == len(lines)
         self._problem = "" if is_whole else "the credentials hold a line break"
-        """The reason why no request is sent, or empty."""
+        """The reason why no request can be sent, or empty."""
         self._loop = asyncio.get_running_loop()
         self._idle: list[_Connection] = []
 
     def close(self) -> None:
-        """Close idle connections at once, and those in use after their answer."""
+        """Close idle connections at once, and the others after their answer."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
@@ -153,16 +153,16 @@ class DirectConnections:
         head = f"{start}{self._headers}{about}\r\n\r\n".encode("latin-1")
         started = self._loop.time()
         connection = self._reuse(started) or await self._connect(timeout)
-        # No step of the loop is between this check and the write.
+        # No other task runs between this check and the write.
         if request.fence is not None and not request.fence():
             self._idle.append(connection)
             raise FencedError("not written: the lease may have passed to another scheduler")
-        # One write: what is encrypted now leaves in this step of the loop.
+        # One write, so that the whole request is sent before another task runs.
         answered = connection.send(head + body if body else head, started + timeout)
         try:
             answer = await answered
         except BaseException:
-            # The rest of the answer must not be taken for that of another request.
+            # The rest of this answer must not be taken for the answer to another request.
             connection.abort()
             raise
         if connection.is_reusable and not self._problem:
@@ -173,7 +173,7 @@ class DirectConnections:
         return answer
 
     def _reuse(self, now: float) -> "_Connection | None":
-        """The connection that was used last, unless all have been idle for too long."""
+        """Return the connection used last; None if all have been idle for too long."""
         while self._idle:
             connection = self._idle.pop()
             if connection.is_reusable and now - connection.idle_since < KEEPALIVE_SECONDS:
@@ -206,14 +206,14 @@ class DirectConnections:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: at most one request at a time, and no unrequested byte.
+    """One connection, with at most one request at a time.
 
     Bytes after an answer, or before a request, would be taken for the answer to the next request.
-    A connection that received such bytes is given up.
+    A connection that received such bytes is closed.
 
     Attributes:
-        is_reusable: whether it can send another request after the present one is answered.
-        idle_since: the time of its last answer.
+        is_reusable: whether it can send another request after the answer to the present one.
+        idle_since: the time of its last answer, on the loop's clock.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -225,7 +225,7 @@ class _Connection(asyncio.Protocol):
         self._due = 0.0
         """The deadline of the response."""
         self._timer: asyncio.TimerHandle | None = None
-        """Set for the present request, or for an earlier one: then it is set again when it ends."""
+        """Runs for the present request or an earlier one; `_is_late` then starts it again."""
         self._transport: Any = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = bytearray()
@@ -233,10 +233,9 @@ class _Connection(asyncio.Protocol):
         self._has_headers = False
 
     def send(self, request: bytes, due: float) -> asyncio.Future[Response]:
-        """Write a request; the future gets the answer, if the answer arrives in time.
+        """Write a request; return a future of its answer, which fails at `due` (loop time).
 
-        Cost: no new timer as long as requests follow each other. The loop would close a timer of
-        each request.
+        Cost: consecutive requests share one timer, since creating and cancelling timers is slow.
         """
         self._waiter = waiter = self._loop.create_future()
         self._received = 0
@@ -248,12 +247,12 @@ class _Connection(asyncio.Protocol):
         try:
             self._transport.write(request)
         except RuntimeError as problem:
-            # uvloop's: the server hung up before the first request.
+            # uvloop raises it if the server has closed the connection before the first request.
             self.fail(cut(f"connection lost: {problem}"), problem)
         return waiter
 
     def fail(self, problem: NoAnswerError | str, cause: Exception | None = None) -> None:
-        """Raise an error for the waiting caller: there will be no answer."""
+        """Raise an error in the waiting caller: no answer will arrive."""
         self.is_reusable = False
         if self._is_waited_for:
             error = problem if isinstance(problem, NoAnswerError) else NoAnswerError(problem)
@@ -261,12 +260,12 @@ class _Connection(asyncio.Protocol):
             self._answer_with(error)
 
     def close(self) -> None:
-        """End the connection properly."""
+        """Close the connection after all written bytes are sent."""
         self.is_reusable = False
         self._transport.close()
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         self.is_reusable = False
         self._transport.abort()
 
@@ -298,14 +297,14 @@ class _Connection(asyncio.Protocol):
     # --- from the parser ------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """The first byte of an answer, interim ones included, or of unrequested data."""
+        """Begin an answer, maybe an interim one; refuse reuse if no request waits for it."""
         self._headers = []
         self._has_headers = False
         if not self._is_waited_for:
             self.is_reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Part of an answer."""
+        """Keep a header of the answer."""
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -313,11 +312,11 @@ class _Connection(asyncio.Protocol):
         self._has_headers = True
 
     def on_body(self, chunk: bytes) -> None:
-        """Part of an answer."""
+        """Keep a part of the answer's body."""
         self._body += chunk
 
     def on_message_complete(self) -> None:
-        """The end of an answer; one below 200 announces another."""
+        """Complete the answer; after an interim one (below 200) another follows."""
         if self._is_waited_for and self._parser.get_status_code() >= _FIRST_FINAL:
             if not self._parser.should_keep_alive():
                 self.is_reusable = False
@@ -326,7 +325,7 @@ class _Connection(asyncio.Protocol):
     # --- helpers --------------------------------------------------------------------------------
 
     def _is_late(self) -> None:
-        """The timer has ended, maybe for a request that was answered in time."""
+        """Handle the end of the timer: fail the request if it is due, or start a new timer."""
         self._timer = None
         if not self._is_waited_for:
             return
@@ -346,7 +345,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def _ends_with_connection(self) -> bool:
-        """Whether only the end of the connection ends the body (RFC 9112, 6.3)."""
+        """Whether the body ends with the connection (RFC 9112, 6.3)."""
         headers = self._decoded_headers()
         status = self._parser.get_status_code() if self._has_headers else 0
         return (
@@ -365,7 +364,7 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
-            # A server that changes the protocol (101) does so unrequested.
+            # Status 101 (switching protocols) is an error too: no request asks for it.
             self.fail("the answer is not HTTP", problem)
             self.abort()
 

@@ -1,4 +1,4 @@
-"""Errors between Stowage and the API server, one class for each reaction of the caller.
+"""Errors of requests to the API server, one class for each reaction of the caller.
 
 SchedulerError
 ├── ConnectionConfigError        kubeconfig, certificate or exec plugin is wrong: tell the user
@@ -26,12 +26,12 @@ from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.errors import RequestError, SchedulerError
 
 MESSAGE_LIMIT: Final = 256
-"""Characters of a server's message that may reach a log or an event."""
+"""Characters at most of a server's message in a log or an event."""
 
 MAX_RETRY_AFTER_SECONDS: Final = 10.0
-"""The longest pause that a server, or a proxy in its place, can impose on a scheduler.
+"""The longest Retry-After that the client obeys.
 
-While one kind is not watched, no placement is right.
+While one kind is not watched, the scheduler decides on stale objects.
 """
 
 _GONE: Final = 410
@@ -43,15 +43,15 @@ class ConnectionConfigError(SchedulerError):
 
 
 class FencedError(RequestError):
-    """The write was held back because another instance may hold the lease already."""
+    """The write was not sent because another instance may hold the lease already."""
 
 
 class NotSentError(RequestError):
-    """The request was not sent: its attempt was cancelled, and had sent nothing before."""
+    """The request was not sent: its attempt was cancelled before its first request."""
 
 
 class ApiError(RequestError):
-    """A request that was refused, or not answered.
+    """The server refused a request, or did not answer.
 
     Attributes:
         reason: the machine-readable reason of the answer (`AlreadyExists`), or empty.
@@ -77,15 +77,15 @@ class ApiError(RequestError):
 
 
 class InvalidError(ApiError):
-    """The server refuses the request as such."""
+    """The request is invalid: the server will refuse it each time."""
 
 
 class UnauthorizedError(ApiError):
-    """The server does not know the user."""
+    """The server does not accept the credentials."""
 
 
 class ForbiddenError(ApiError):
-    """The server knows the user and denies the request."""
+    """The server accepts the credentials, but the user may not send the request."""
 
 
 class NotFoundError(ApiError):
@@ -103,17 +103,17 @@ class GoneError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """The server throttles for `retry_after_seconds`."""
+    """The server is overloaded: send the request again after `retry_after_seconds`."""
 
 
 class UnavailableError(ApiError):
-    """No answer, or an answer that only reports a broken server."""
+    """The server did not answer, or reports a failure of its own."""
 
     is_certain = False
 
 
 class TooLargeError(UnavailableError):
-    """The answer is longer than the limit; request less."""
+    """The answer is longer than the limit; request fewer objects."""
 
 
 class _Details(msgspec.Struct, rename="camel", gc=False):
@@ -121,7 +121,7 @@ class _Details(msgspec.Struct, rename="camel", gc=False):
 
 
 class ApiStatus(msgspec.Struct, rename="camel", gc=False):
-    """metav1.Status: how the API server words every error.
+    """metav1.Status, the body of all errors of the API server.
 
     Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go (Status) v0.36.
     """
@@ -153,7 +153,7 @@ def error_from_response(
         request: the request, for the message: `POST /api/v1/...`.
         status: the HTTP status.
         headers: the headers of the answer, by lower-case name.
-        body: its body; anything that is not a Status is quoted.
+        body: the body of the answer; a text that is no Status becomes the message.
     """
     told = status_from_body(body)
     return _error(request, status, told, _retry_after(headers, told))
@@ -166,7 +166,7 @@ def error_from_event(request: str, body: bytes) -> ApiError:
 
 
 def status_from_body(body: bytes) -> ApiStatus:
-    """Return the Status in a body, or one built from its text if it is something else."""
+    """Return the Status in a body; for another body, a Status with its text as message."""
     try:
         return _decoder.decode(body)
     except UNREADABLE:
@@ -189,12 +189,12 @@ def _error(request: str, status: int, told: ApiStatus, retry_after: float | None
 
 
 def cut(text: str) -> str:
-    """Cut a server's text to the length that may reach a log."""
+    """Cut a server's text to `MESSAGE_LIMIT` characters."""
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
 
 def _retry_after(headers: Mapping[str, str], told: ApiStatus) -> float | None:
-    """Seconds to wait; the header's date form is not used by API servers and is ignored."""
+    """Return the seconds of Retry-After; API servers do not use its date form, which is ignored."""
     header = headers.get("retry-after", "")
     seconds = told.details.retry_after_seconds if told.details is not None else 0.0
     if header.isascii() and header.isdigit():

@@ -1,6 +1,6 @@
-"""Repetitions of an event, counted in one object instead of a new object each time.
+"""Counts repetitions of an event in one object instead of a new object each time.
 
-Pure: events and times in, occurrences to send out.
+Pure: takes events and times, returns the occurrences to send.
 
 Source: k8s.io/client-go tools/events/event_broadcaster.go (recordToSink, finishSeries,
     refreshExistingEventSeries) v0.36.
@@ -19,7 +19,7 @@ from scheduler.daemon.client.events import EventEntry
 QUIET: Final = timedelta(minutes=6)
 """Time without a repetition after which a series ends."""
 REFRESH: Final = timedelta(minutes=30)
-"""The count of a long series is written this often."""
+"""Interval between updates of the count of a long series."""
 
 _Key: TypeAlias = tuple[object, ...]
 
@@ -53,8 +53,8 @@ class EventSeries:
     def observe(self, event: EventEntry) -> list[Occurrence]:
         """Record that an event has happened, and return the occurrences to send now.
 
-        The first time the event, the second time its series, then nothing until the series is
-        refreshed or ends. Making room for it can end another series.
+        The first time it returns the event, the second time its series, then nothing until the
+        series is refreshed or ends. If the capacity is exceeded, it ends the oldest series.
         """
         key = _key(event)
         series = self._recent.get(key)
@@ -70,7 +70,7 @@ class EventSeries:
         return [_sent(series, event.event_time)]
 
     def sweep(self, now: datetime) -> list[Occurrence]:
-        """Return the occurrences of series that have ended, or that are due for a refresh."""
+        """Return the occurrences of series that have ended or are due for a refresh."""
         due: list[Occurrence] = []
         for key, series in list(self._recent.items()):
             is_over = now - series.last_observed >= QUIET

@@ -1,4 +1,4 @@
-"""Events: the recorded entries, and their form on the wire (events.k8s.io/v1).
+"""Recorded events, and their encoding as events.k8s.io/v1.
 
 Source: k8s.io/client-go tools/events (event_recorder.go) and k8s.io/api events/v1 v0.36.
 """
@@ -17,9 +17,9 @@ _NAME_LIMIT: Final = 253
 
 
 class EventEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One event, as it was recorded.
+    """One recorded event.
 
-    `sequence` distinguishes events of one microsecond.
+    `sequence` distinguishes events of the same microsecond.
     """
 
     regarding: ObjectReference
@@ -40,7 +40,7 @@ class EventEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def name(self) -> str:
-        """A name no other event has: the object's, and the moment in nanoseconds."""
+        """A unique name: the object's name, and the time in nanoseconds."""
         stamp = f".{_nanoseconds(self.event_time) + self.sequence % 1000:x}"
         return self.regarding.name[: _NAME_LIMIT - len(stamp)] + stamp
 
@@ -100,7 +100,7 @@ def events_path(event: EventEntry) -> str:
 def event_body(
     event: EventEntry, *, count: int = 1, last_observed: datetime | None = None
 ) -> bytes:
-    """Encode an event to create; with a series if it has happened more than once."""
+    """Encode an event for its creation; with a series if `last_observed` is given."""
     return json_string(
         _Body(
             api_version="events.k8s.io/v1",
@@ -121,12 +121,12 @@ def event_body(
 
 
 def series_body(count: int, last_observed: datetime) -> bytes:
-    """Encode the patch for the repetition of an event."""
+    """Encode the patch that sets the series of an event."""
     return json_string({"series": _series(count, last_observed)})
 
 
 def cut_note(note: str) -> str:
-    """The note in the length the API takes, marked when something is missing.
+    """Return the note, cut to `NOTE_LIMIT` bytes and marked if it is longer.
 
     Source: pkg/scheduler/schedule_one.go (truncateMessage) v1.36.
     """

@@ -1,7 +1,7 @@
-"""Runs exec credential plugins: programs that print credentials. They are foreign, and may hang.
+"""Runs exec credential plugins: programs of others that print credentials, and may hang.
 
 Source: k8s.io/client-go plugin/pkg/client/auth/exec v0.36; KEP-541.
-Differs: never interactive; a plugin that takes too long is killed with everything it has started.
+Differs: never interactive; a plugin that takes too long is killed with its child processes.
 """
 # The package ships type hints for its API, but none for its configuration loaders.
 # mypy: disable-error-code="no-untyped-call"
@@ -27,10 +27,10 @@ _KINDS_OF_ANSWER: Final = ("apiVersion", "kind", "status")
 
 
 async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -> dict[str, Any]:
-    """Run the exec plugin of a kubeconfig's user, and return the status that it prints.
+    """Run the exec plugin of a kubeconfig's user, and return the `status` that it prints.
 
     Raises:
-        ConnectionConfigError: with a description of the plugin's failure in one line.
+        ConnectionConfigError: the plugin failed; the message is one line.
     """
     command = exec_section.safe_get("command") or ""
     try:
@@ -52,7 +52,7 @@ async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -
 
 
 async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
-    """Run a program; return exit code, standard output and error. No process is left running."""
+    """Run the plugin; return exit code, standard output and error. Kill it if cancelled."""
     process = await _started(provider)
     try:
         async with asyncio.TaskGroup() as group:
@@ -60,14 +60,14 @@ async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
             errors = group.create_task(_read(process.stderr))
         return await process.wait(), output.result(), errors.result()
     except ExceptionGroup as problems:
-        # Not `except*`: before Python 3.11.4 an error raised in it is a group again.
+        # Not `except*`: before Python 3.11.4 an error raised in its body becomes a group.
         raise ValueError(str(problems.exceptions[0])) from problems
     finally:
         await _end(process)
 
 
 async def _started(provider: ExecProvider) -> asyncio.subprocess.Process:
-    """Start the plugin; when this is cancelled, nothing is left running either."""
+    """Start the plugin; kill it if cancelled meanwhile."""
     about = {
         "apiVersion": provider.api_version,
         "kind": "ExecCredential",
@@ -80,25 +80,25 @@ async def _started(provider: ExecProvider) -> asyncio.subprocess.Process:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # A process group of its own, so that its children can be killed with it.
+            # A process group of its own, so that `_end` kills its children too.
             start_new_session=True,
         )
     )
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # It may run already and have children, though the loop does not know it yet.
+        # The plugin may run already and have children.
         with suppress(OSError):
             await _end(await starting)
         raise
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill all that is left of a plugin, and let go of its pipes."""
+    """Kill a plugin with its process group, and close its pipes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(TimeoutError):
-        # A child that left the group may hold the pipes open for ever.
+        # A child that left the process group may keep the pipes open.
         async with asyncio.timeout(_LAST_WORDS_SECONDS):
             await process.communicate()
 

@@ -1,4 +1,4 @@
-"""Requests to extenders: bodies out, answers in.
+"""The client of extenders: encodes questions, sends them, and decodes the answers.
 
 Source: kubernetes pkg/scheduler/extender.go (makeTransport, send) v1.36. Differs: redirects are not
 followed, and the length of an answer is limited.
@@ -31,12 +31,12 @@ from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.logs import get_logger
 
 BIND: Final = "bind"
-"""The verb that `Verb` does not have."""
+"""The verb of bindings in metrics; `Verb` lists only the verbs of questions."""
 
 MAX_ANSWER_BYTES: Final = 2**24
-"""Most bytes of an answer, in addition to the size of its request."""
+"""Bytes at most of an answer, in addition to the size of its request."""
 WARNING_BYTES: Final = 2**23
-"""A longer request is logged, once."""
+"""The first longer request to an extender is logged."""
 TOO_MUCH: Final = "Requests to an extender are large; one that is nodeCacheCapable gets names only"
 LARGE_REQUESTS: Final = 4
 """Requests with whole nodes or pods to one extender at a time: each may be tens of megabytes."""
@@ -47,14 +47,14 @@ log = get_logger(__name__)
 
 
 class WholeObjects(Protocol):
-    """Objects with all that their owners wrote, as JSON."""
+    """Pods and nodes with all their fields, as JSON."""
 
     def pod(self, uid: str) -> bytes | None:
-        """A pod."""
+        """Return the pod with this UID; None if it is not kept."""
         ...
 
     def node(self, name: str) -> bytes | None:
-        """A node."""
+        """Return the node of this name; None if it is not kept."""
         ...
 
 
@@ -65,11 +65,11 @@ class ExtenderClient:
         extenders: in the order in which they are numbered.
         objects: the pods and nodes to send.
         clock: measures requests.
-        fence: whether this scheduler still holds the lease; called as the bytes of a bind leave.
-        metrics: receives the times of requests.
+        fence: returns whether this scheduler holds the lease; called right before a bind is sent.
+        metrics: receives the durations of requests.
 
     Raises:
-        ConnectionConfigError: an address, or a certificate, cannot be used.
+        ConnectionConfigError: the address or a certificate of an extender cannot be used.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ExtenderClient:
             await endpoint.close()
 
     async def ask(self, question: Question, uid: str) -> Answer:
-        """Ask about a pod, by its UID."""
+        """Send a question about the pod with this UID; return the answer, or the failure."""
         endpoint, verb = self._endpoints[question.extender], question.verb
         by_name = endpoint.extender.config.node_cache_capable
         path = endpoint.extender.verb(verb)
@@ -110,7 +110,7 @@ class ExtenderClient:
             return NoAnswer(endpoint.unreadable(path, problem))
 
     async def bind(self, extender: int, bind: Bind) -> NoAnswer | None:
-        """Have a pod bound; None on success."""
+        """Have the extender of this number bind a pod; return None on success."""
         endpoint = self._endpoints[extender]
         path = endpoint.extender.config.bind_verb
         body = binding_args(bind.namespace, bind.name, bind.uid, bind.node)
@@ -122,11 +122,11 @@ class ExtenderClient:
             problem = read_binding(answered)
         except UnreadableAnswerError as unreadable:
             return NoAnswer(endpoint.unreadable(path, unreadable), is_certain=False)
-        # It may have lost the answer of the API server.
+        # Not certain: the extender's own request may have succeeded and its answer been lost.
         return NoAnswer(problem, is_certain=False) if problem else None
 
     def _body(self, question: Question, uid: str, *, by_name: bool) -> bytes | None:
-        """Encode the request body; None if the objects are gone. Nodes gone by now are left out."""
+        """Encode the request body without deleted nodes; None if the pod or all nodes are gone."""
         objects = self._objects
         pod = objects.pod(uid)
         if pod is None:
@@ -185,7 +185,7 @@ class _ExtenderEndpoint:
         return f"answer to {verb} of extender at URL {url} cannot be read: {problem}"
 
     def turn(self, *, is_large: bool) -> "asyncio.Semaphore | _NoLimit":
-        """Return a limit on large requests in memory; a request's time begins after it."""
+        """Return the limit of large requests in memory; the timeout begins after the wait."""
         return self._large if is_large else _NO_LIMIT
 
     async def send(self, name: str, verb: str, request: Request) -> bytes | NoAnswer:
@@ -254,12 +254,12 @@ _NO_LIMIT: Final = _NoLimit()
 def extender_problems(
     extenders: Sequence[Extender], has_file: Callable[[str], bool] | None = None
 ) -> Iterator[Problem]:
-    """Yield the problems that keep `ExtenderClient` from being built, with configuration paths.
+    """Yield the problems for which `ExtenderClient` raises, with their configuration paths.
 
     Args:
-        extenders: of the configuration.
-        has_file: whether the daemon will find a file, if it runs elsewhere; by default the files
-            are read.
+        extenders: the extenders of the configuration.
+        has_file: returns whether a daemon on another machine has a file; by default the files are
+            read.
     """
     for place, extender in enumerate(extenders):
         try:
@@ -270,7 +270,7 @@ def extender_problems(
 
 
 class _UnusableError(ValueError):
-    """A field of an extender that cannot be used."""
+    """A field of an extender's configuration cannot be used."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)
@@ -297,7 +297,7 @@ def _context(
 ) -> ssl.SSLContext | None:
     """Build the TLS context; with enableHTTPS and no authority, any certificate is accepted.
 
-    None if it needs a file of another machine, which cannot be read here. Source: `makeTransport`.
+    None if the context needs a file of another machine. Source: `makeTransport`.
     """
     tls = extender.tls_config or ExtenderTlsConfig()
     has_authority = bool(tls.ca_file or tls.ca_data)
@@ -307,7 +307,7 @@ def _context(
         raise _UnusableError(("tlsConfig", "insecure"), message)
     if has_certificate is not bool(tls.key_file or tls.key_data):
         raise _UnusableError(("tlsConfig",), "a certificate and its key are wanted together")
-    # Data beats a file.
+    # Inline data has precedence over a file.
     files = TlsFiles(
         tls.ca_data or tls.ca_file or None,
         tls.cert_data or tls.cert_file or None,

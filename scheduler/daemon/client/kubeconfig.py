@@ -1,8 +1,8 @@
-"""Kubeconfig files, read by the `kubernetes` package.
+"""Reads kubeconfig files by the `kubernetes` package.
 
-This module adds features that the package lacks: an error in one line for each mistake of a user
-(the package logs a failing exec plugin and continues as anonymous; a missing user likewise), and
-credentials that can be loaded again without the kubeconfig.
+This module adds two features to the package. Each mistake in a kubeconfig is an error of one line,
+where the package continues without credentials if an exec plugin fails or the user is missing.
+Credentials can be loaded again without the kubeconfig.
 """
 # The package ships type hints for its API, but none for its configuration loaders.
 # mypy: disable-error-code="no-untyped-call"
@@ -41,14 +41,14 @@ _FILES: Final = (
     ("user", "client-certificate"),
     ("user", "client-key"),
 )
-"""Fields that name files, by the section that has them."""
+"""Sections and their fields that name files."""
 
 
 class KubeconfigSource:
     """One context of one or more kubeconfig files.
 
-    The context is chosen once: a `kubectl config use-context` in another window must not move a
-    running daemon to another cluster. Files that the context refers to are read anew each time.
+    The context is chosen once: a later `kubectl config use-context` must not move a running daemon
+    to another cluster. Files that the context refers to are read at each load.
     """
 
     def __init__(self, paths: str, context: str, clock: Clock) -> None:
@@ -65,7 +65,7 @@ class KubeconfigSource:
         except ConnectionConfigError as problem:
             raise ConnectionConfigError(f"{self.description}: {problem}") from problem
         except Exception as problem:
-            # The package raises whatever the malformed part happens to trip over.
+            # The package raises errors of many types for malformed files.
             reason = self._loader.missing_file() or _one_line(problem)
             raise ConnectionConfigError(f"{self.description}: {reason}") from problem
         return _credentials(configuration)
@@ -87,7 +87,7 @@ def _credentials(configuration: Configuration) -> Credentials:
 
 
 class _Loader(KubeConfigLoader):
-    """The package's loader, with exec plugins that fail loudly and can be run again."""
+    """The package's loader; it raises if an exec plugin fails, and can run the plugin again."""
 
     def __init__(self, config: Any, context: str, clock: Clock) -> None:
         super().__init__(config, active_context=context or None, config_base_path=None)
@@ -105,10 +105,10 @@ class _Loader(KubeConfigLoader):
             )
             if (content := _pop_data(section, field))
         }
-        """PEM by attribute: the package would write it into temporary files."""
+        """PEM content by attribute: the package would write it into temporary files."""
 
     def missing_file(self) -> str | None:
-        """Return the field that names a missing file; the package does not name it."""
+        """Describe the first field that names a missing file; the package does not name it."""
         for kind, field in _FILES:
             section: Any = self._cluster if kind == "cluster" else self._user
             name = section.value.get(field)
@@ -117,12 +117,12 @@ class _Loader(KubeConfigLoader):
         return None
 
     def forget_credentials(self) -> None:
-        """Make the next load run the exec plugin, whatever expiry it gave."""
+        """Make the next load run the exec plugin, even before its credentials expire."""
         self._has_credentials = False
 
     @override
     async def load_from_exec_plugin(self) -> bool:
-        """Run the plugin if its last answer is about to expire."""
+        """Run the plugin if its last credentials expire soon, or there are none."""
         if self._has_credentials and not self._is_expiring():
             return True
         user: Any = self._user
@@ -152,7 +152,7 @@ class _Loader(KubeConfigLoader):
 
     @override
     async def _refresh_oidc(self, provider: Any) -> None:
-        """The package writes the authority into a file, and verifies nothing without one."""
+        """Renew the id-token; the package would not verify an issuer without a given authority."""
         config = provider["config"]
         if "refresh-token" not in config:
             raise ConnectionConfigError("oidc: the id-token is not valid, and no refresh-token")
@@ -171,7 +171,7 @@ class _Loader(KubeConfigLoader):
 
 
 class _Requestor(OpenIDRequestor):
-    """The package's requestor, with a TLS context in the parameter documented as a file."""
+    """The package's requestor, given a TLS context as `ssl_ca_cert` instead of a file."""
 
     @override
     def _get_connector(self) -> aiohttp.TCPConnector:
@@ -179,7 +179,7 @@ class _Requestor(OpenIDRequestor):
 
 
 def _pop_data(section: Any, field: str) -> bytes | None:
-    """Remove `field`-data and return its bytes; remove the file name too, which it overrides."""
+    """Remove `field`-data and return its bytes; remove also `field`, which the data overrides."""
     data = section.value.pop(f"{field}-data", None)
     if not data:
         return None
@@ -210,7 +210,7 @@ def _not_after(cert: str) -> dt.datetime | None:
 
 
 def _checked(paths: str, context: str) -> Any:
-    """Merge one or several files (as in KUBECONFIG) by the package, and check their references."""
+    """Merge one or several files (as in KUBECONFIG), check their references, and return them."""
     where = f"kubeconfig {paths}"
     try:
         config = _merged(paths, where)
@@ -223,7 +223,7 @@ def _checked(paths: str, context: str) -> Any:
     except ConnectionConfigError:
         raise
     except Exception as problem:
-        # A scalar, a list, or entries without names: the package trips somewhere.
+        # For a scalar, a list, or entries without names the package raises errors of many types.
         raise ConnectionConfigError(
             f"{where}: expected a mapping with clusters, contexts and users, each a "
             f"list of named entries"
@@ -232,7 +232,7 @@ def _checked(paths: str, context: str) -> Any:
 
 
 def _merged(paths: str, where: str) -> Any:
-    # The package would report it as well, in its own words.
+    # Checked here for one form of message: the package has its own.
     is_there = any(
         Path(os.path.expanduser(path)).exists()  # noqa: PTH111 - as the package does; there may be no home
         for path in paths.split(os.pathsep)
@@ -245,7 +245,7 @@ def _merged(paths: str, where: str) -> Any:
 
 
 def _check(config: dict[str, Any], context: str, where: str) -> None:
-    """Check context, cluster and user by name, so that errors name a missing or non-PEM entry."""
+    """Check that context, cluster and user exist and are usable; raise an error that names them."""
     name = context or config.get("current-context")
     known = ", ".join(sorted(str(entry["name"]) for entry in config["contexts"])) or "none"
     if not name:

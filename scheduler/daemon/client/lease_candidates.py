@@ -25,7 +25,7 @@ class LeaseCandidateSpec(msgspec.Struct, frozen=True, gc=False, rename="camel", 
 
 
 class LeaseCandidate(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A LeaseCandidate as the server has it; its metadata stays as it came, for the update."""
+    """A LeaseCandidate as the server sent it; an update sends the same metadata."""
 
     metadata: msgspec.Raw
     spec: LeaseCandidateSpec = LeaseCandidateSpec()
@@ -39,7 +39,7 @@ class CandidateRecord:
     """One LeaseCandidate on one API server. Every call is one request: no retries, no throttle.
 
     Attributes:
-        name: of the candidate; the identity of the process.
+        name: the name of the candidate, which is the identity of the process.
     """
 
     def __init__(self, session: ApiSession, namespace: str, name: str) -> None:
@@ -67,7 +67,7 @@ class CandidateRecord:
     async def put(
         self, candidate: LeaseCandidate | None, spec: LeaseCandidateSpec, timeout: float
     ) -> None:
-        """Replace the candidate if it is unchanged, or create it if there was none.
+        """Replace `candidate` if it is unchanged on the server; create one if it is None.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

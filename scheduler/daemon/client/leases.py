@@ -30,10 +30,10 @@ class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A Lease as the server has it.
+    """A Lease as the server sent it.
 
-    The metadata stays as the server sent it, for the update. Its `resourceVersion` makes the server
-    refuse the update when another client was faster.
+    An update sends the same metadata: with its `resourceVersion` the server refuses the update if
+    another client has changed the Lease.
     """
 
     metadata: msgspec.Raw
@@ -47,8 +47,8 @@ class LeaseLock:
     """One Lease on one API server. Every call is one request: no retries, no throttle.
 
     Attributes:
-        namespace: of the Lease.
-        name: of the Lease.
+        namespace: the namespace of the Lease.
+        name: the name of the Lease.
     """
 
     def __init__(self, session: ApiSession, namespace: str, name: str) -> None:
@@ -71,7 +71,7 @@ class LeaseLock:
         """Create the Lease.
 
         Raises:
-            ConflictError: another client created it first.
+            ConflictError: the Lease exists already.
             ApiError: see `scheduler.daemon.client.errors`.
         """
         metadata = msgspec.Raw(json_string({"name": self.name, "namespace": self.namespace}))
@@ -85,7 +85,7 @@ class LeaseLock:
         """Replace the Lease, if it has not changed since `lease` was read.
 
         Raises:
-            ConflictError: another client was faster.
+            ConflictError: another client has changed the Lease.
             ApiError: see `scheduler.daemon.client.errors`.
         """
         body = _body(Lease(lease.metadata, spec))

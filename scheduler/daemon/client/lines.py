@@ -1,4 +1,4 @@
-"""Lines of a body that arrives in chunks, with a bound on the bytes kept of each."""
+"""Splits a body that arrives in chunks into lines of bounded length."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ from scheduler.daemon.client.errors import UnavailableError
 from scheduler.daemon.client.proxied import BROKEN, why
 
 MAX_LINE_BYTES: Final = 2**24
-"""etcd takes objects of 1.5 MB, of which Go may write each byte as six; longer lines are cut."""
+"""Longer lines are cut. etcd stores objects up to 1.5 MB; Go may escape each byte as six."""
 
 KEPT_BYTES: Final = 2**16
 """Bytes kept of a line that is too long: enough to identify its object."""
 
 LINE_SECONDS: Final = 30.0
-"""A line must be complete this long after its beginning; a peer may be sending byte by byte."""
+"""Time limit for a line after its beginning: a server may send it byte by byte."""
 
 
 class Lines(Protocol):
     """A body that arrives line by line."""
 
     async def read(self) -> Sequence[bytes]:
-        """The next lines, without their ends; none at the end of the body."""
+        """Return the next lines, without line breaks; none at the end of the body."""
         ...
 
 
@@ -41,11 +41,11 @@ class LineSplitter:
 
     @property
     def is_within_line(self) -> bool:
-        """Whether a line has begun and not ended."""
+        """Whether the last chunk ended within a line."""
         return bool(self._begun)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that end in the chunk; only the beginning of a line that is too long."""
+        """Return the lines that end in the chunk; of a line that is too long, its beginning."""
         lines = chunk.split(b"\n")
         rest = lines.pop()
         if lines and self._begun:
@@ -67,14 +67,14 @@ class LineSplitter:
 
 
 class StreamedLines:
-    """The lines of an answer that aiohttp reads, with our errors."""
+    """The lines of an answer that aiohttp reads; raises this package's errors."""
 
     def __init__(self, request: str, content: aiohttp.StreamReader) -> None:
         self._request = request
         self._content = content
         self._splitter = LineSplitter()
         self._due: float | None = None
-        """The deadline of the line that has begun."""
+        """The deadline of the line that has begun and not ended."""
 
     async def read(self) -> Sequence[bytes]:
         """See `Lines.read`.

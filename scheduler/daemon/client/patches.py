@@ -1,4 +1,4 @@
-"""Strategic merge patches of the status of pods and pod groups."""
+"""Encodes strategic merge patches of the status of pods and pod groups."""
 
 from datetime import datetime
 from typing import Any
@@ -10,11 +10,11 @@ from scheduler.daemon.client.wire import json_string, seconds_time, well_formed
 def pod_status_patch(
     uid: str, condition: Condition | None, nominated_node_name: str | None, now: datetime
 ) -> bytes:
-    """The patch that sets a condition, the nominated node, or both; `now` is when.
+    """Return the patch that sets a condition (of the time `now`), the nominated node, or both.
 
     Source: pkg/scheduler/util/utils.go (PatchPodStatus) v1.36.
-    Differs: it carries the UID, as the kubelet's patch does, so that a pod that was deleted and
-        made anew under the same name does not get its predecessor's condition.
+    Differs: it has the UID, as the kubelet's patch has, so that it does not change another pod that
+        was created under the same name.
     """
     status: dict[str, Any] = {}
     if condition is not None:
@@ -25,7 +25,7 @@ def pod_status_patch(
 
 
 def pod_group_status_patch(uid: str, condition: Condition, now: datetime) -> bytes:
-    """The patch that sets a condition of a pod group; `now` is when.
+    """Return the patch that sets a condition (of the time `now`) of a pod group.
 
     Source: pkg/scheduler/util/utils.go (PatchPodGroupStatus) v1.36. Differs: as for pods.
     """

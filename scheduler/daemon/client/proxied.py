@@ -1,4 +1,4 @@
-"""Requests that a proxy passes on: aiohttp speaks with proxies."""
+"""Requests through a proxy, by aiohttp."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -26,13 +26,13 @@ BROKEN: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError
 
 
 class ProxiedRequests:
-    """The same as `DirectConnections`, by way of a proxy.
+    """The counterpart of `DirectConnections` for a server behind a proxy.
 
     Args:
         session: carries the requests.
         server: the URL of the API server, without a slash at its end.
         routing: proxy and TLS arguments of each request.
-        max_answer_bytes: longer answers are given up.
+        max_answer_bytes: limit of the answer; a longer one is an error.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class ProxiedRequests:
 
 
 async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
-    """The body of an answer.
+    """Read and return the body of an answer.
 
     Raises:
-        TooLongError: it is longer than the limit.
+        TooLongError: the body is longer than the limit.
     """
     body = bytearray()
     async for chunk in response.content.iter_any():
@@ -87,7 +87,7 @@ async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSW
 
 
 def why(problem: Exception) -> str:
-    """Describe a problem in words for people; aiohttp's own messages show Python objects."""
+    """Return a message for an error of `BROKEN`; aiohttp's own messages show Python objects."""
     if isinstance(problem, TimeoutError):
         return "no answer in time"
     if isinstance(problem, aiohttp.ClientConnectorCertificateError):
@@ -99,10 +99,10 @@ def why(problem: Exception) -> str:
 
 
 class _FencedBytes(BytesPayload):
-    """A body that checks its fence in the same step of the loop in which it is written.
+    """A body that checks its fence right before it is written, with no other task between.
 
-    Checking earlier is not enough: a process that is frozen between the check and the write would
-    write after its lease has passed to another.
+    An earlier check is not enough: a process that is stopped between check and write would write
+    after another instance has acquired the lease.
     """
 
     def __init__(self, body: bytes, request: Request) -> None:
@@ -115,7 +115,7 @@ class _FencedBytes(BytesPayload):
     ) -> None:
         if self._fence is not None and not self._fence():
             raise FencedError("not written: the lease may have passed to another scheduler")
-        # aiohttp has held the headers back until now and writes both at once.
+        # aiohttp writes the headers, which it has buffered, together with the body.
         await writer.write(self._value)
 
 

@@ -1,7 +1,7 @@
-"""The proxy to the API server, from the environment variables that every client honours.
+"""Finds the proxy for a server in HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
 
-aiohttp could read them itself (`trust_env`), but does so for each request, in a thread, and does
-not understand address ranges in NO_PROXY, which clusters use.
+aiohttp can read them (`trust_env`), but does so for each request, in a thread, and does not
+understand address ranges in NO_PROXY, which clusters use.
 
 Source: golang.org/x/net/http/httpproxy (what client-go uses).
 """
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy URL for a server URL, or None for a direct connection."""
+    """Return the proxy URL for a server URL, or None for a direct connection."""
     url = urlsplit(server)
     host = url.hostname or ""
     proxy = _lookup(environ, f"{url.scheme}_proxy")
@@ -35,7 +35,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _covers(entry: str, host: str) -> bool:
-    """Whether one entry of NO_PROXY (name, domain, address, range or `*`) covers the host."""
+    """Return whether an entry of NO_PROXY (name, domain, address, range, `*`) covers a host."""
     entry = entry.strip().lower()
     host = host.lower()
     if not entry:

@@ -1,4 +1,4 @@
-"""Ask the API server for a caller's user and rights (delegated authentication).
+"""Asks the API server for the user and the rights of a request (delegated authentication).
 
 Source: k8s.io/apiserver pkg/authentication and pkg/authorization (delegated) v0.36.
 """
@@ -52,7 +52,7 @@ _access_decoder: Final = msgspec.json.Decoder(_AccessReview)
 
 
 class ApiReviews:
-    """TokenReview and SubjectAccessReview. Answers are not cached here."""
+    """Sends TokenReviews and SubjectAccessReviews; does not cache the answers."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class ApiReviews:
         self._clock = clock or SystemClock()
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """Return the user of a bearer token; None if it is not valid.
+        """Return the user of a bearer token; None if the token is not valid.
 
-        It must have been issued for one of the audiences; without any, for the API server.
+        The token must be issued for one of `audiences`; without any, for the API server.
 
         Raises:
-            ApiError: the server could not be asked.
+            ApiError: the review failed.
         """
         body = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -79,15 +79,15 @@ class ApiReviews:
         }
         answer = await self._post("authn", _WHO, body)
         status = _decoded(_token_decoder, answer).status
-        # A server that does not know audiences authenticates without naming one.
+        # An authenticator that ignores audiences returns none: its token is refused.
         is_meant = not audiences or bool(set(audiences) & set(status.audiences))
         return status.user if status.authenticated and is_meant else None
 
     async def review_access(self, user: User, path: str, verb: str) -> bool:
-        """Whether the user may use a path that is not a resource: `/metrics`, `get`.
+        """Return whether the user may use a verb (`get`) on a non-resource path (`/metrics`).
 
         Raises:
-            ApiError: the server could not be asked.
+            ApiError: the review failed.
         """
         body = {
             "apiVersion": "authorization.k8s.io/v1",

@@ -1,6 +1,6 @@
-"""The session that sends all requests to the API server: bytes in, bytes out.
+"""Sends all requests to the API server: takes and returns encoded bodies.
 
-Short requests go over `direct`; lists, watches and whatever needs a proxy over aiohttp.
+Short requests use `direct`; lists, watches and all requests through a proxy use aiohttp.
 """
 
 import asyncio
@@ -50,17 +50,17 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 USER_AGENT: Final = f"stowage/{stowage_version()} scheduler"
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
 MAX_RETRIES: Final = 10
-"""Most repetitions of a request that the server requests.
+"""Repetitions at most of a request after an answer with Retry-After.
 
 Source: client-go rest/request.go (maxRetries) v0.36.
 """
 
 SPREAD: Final = 0.25
-"""Requests with the same Retry-After are repeated later by this share of it, at most: a server
-that admits few would refuse most of them again and again if they came together."""
+"""A request is repeated later than Retry-After by a random part of it, this share at most: if all
+requests came together, an overloaded server would refuse most of them each time."""
 
 _READ_BUFFER_BYTES: Final = 2**20
-"""About twice as many bytes of a watch may wait to be read before the server has to wait."""
+"""Bytes to buffer of a watch; at about twice as many, aiohttp stops reading from the server."""
 _NO_CODE: Final = "<error>"
 """Source: client-go rest/request.go (updateURLMetrics) v0.36."""
 
@@ -69,18 +69,18 @@ class ApiSession:
     """Requests to one API server over kept-alive connections.
 
     The session does not limit the number of connections. The caller limits it by the number of
-    requests that it sends at once. Urgent requests have connections of their own, which are open
-    already. So a leader that begins with many binds does not renew its lease behind their
-    handshakes.
+    requests that it sends at once. Urgent requests have their own connections, which are open
+    already. So the renewal of a new leader's lease does not wait for the TLS handshakes of many
+    binds.
 
     Args:
         connection: the server, and the credentials for it.
-        clock: the time.
-        qps: requests a second; 0 for any number.
-        burst: requests at once, where `qps` limits them.
+        clock: the clock of deadlines and metrics.
+        qps: requests per second; 0 for any number.
+        burst: requests at once, if `qps` is not 0.
         user_agent: the User-Agent header.
-        metrics: the metrics that requests are counted in.
-        home: the loop that connection and metrics belong to, when this session is another's.
+        metrics: counts and measures the requests.
+        home: the event loop of `connection` and `metrics`, if this session runs in another one.
     """
 
     def __init__(  # noqa: PLR0913 - what one connection differs in from another
@@ -109,7 +109,7 @@ class ApiSession:
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:
-        """Opened by the first request: a start that fails before has nothing to close."""
+        """The session of aiohttp, opened by the first request: before it, none must be closed."""
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
@@ -117,7 +117,7 @@ class ApiSession:
                 socket_factory=_socket,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # A proxy is told these as well: the token is not among them.
+            # A proxy receives these headers too, so the token is not among them.
             headers=self._headers,
             auto_decompress=False,
             read_bufsize=_READ_BUFFER_BYTES,
@@ -154,14 +154,14 @@ class ApiSession:
         Args:
             method: the HTTP method.
             path: path and query, already quoted.
-            body: the bytes on the wire.
+            body: the encoded body, or None.
             content_type: the media type of the body.
-            timeout: seconds for everything, repetitions included.
-            fence: called right before the bytes are written, each time.
-            is_urgent: no throttle and no repetition (the lease).
+            timeout: seconds for the request and its repetitions.
+            fence: called right before each write of the request; see `Fence`.
+            is_urgent: whether to skip throttle and repetitions, for the lease.
 
         Raises:
-            ApiError: the answer is not a success, or there is none.
+            ApiError: the server refused the request, or did not answer.
             FencedError: the fence refused; nothing was written.
         """
         deadline = self._clock.monotonic() + timeout
@@ -173,7 +173,7 @@ class ApiSession:
             try:
                 return await self._send(request, timeout, is_urgent=is_urgent)
             except ApiError as problem:
-                # An earlier try may have been carried out, whatever this one is answered.
+                # The server may have carried out an earlier try, whatever it answers to this one.
                 is_certain = problem.is_certain = is_certain and problem.is_certain
                 pause = problem.retry_after_seconds
                 if pause is None or is_urgent or attempt == MAX_RETRIES:
@@ -194,7 +194,7 @@ class ApiSession:
             read_timeout: seconds without any byte after which the connection counts as dead.
 
         Raises:
-            ApiError: also from within the block, when the stream breaks.
+            ApiError: the server refused the request, or, within the block, the stream broke off.
         """
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout
@@ -210,10 +210,10 @@ class ApiSession:
 
         Args:
             path: path and query, already quoted.
-            timeout: seconds for everything, the caller's own work included.
+            timeout: seconds for the request and the caller's block.
 
         Raises:
-            ApiError: also from within the block, when the answer breaks off.
+            ApiError: the server refused the request, or, within the block, the answer broke off.
         """
         limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT_SECONDS)
         async with await self._open(path, limits, "gzip") as response:
@@ -263,7 +263,7 @@ class ApiSession:
         return response
 
     async def _wait_turn(self, throttle: TokenBucket, method: str) -> None:
-        """Wait until the limit on requests allows one more."""
+        """Wait until the throttle allows one more request, and measure the wait."""
         start = self._clock.monotonic()
         await throttle.acquire()
         waited = self._clock.monotonic() - start
@@ -273,7 +273,7 @@ class ApiSession:
     def _observe(
         self, method: str, code: str, start: float, sent: int, received: int | None
     ) -> None:
-        """Count a request when its answer has begun (a stream, nothing received) or ended."""
+        """Count and measure a request; `received` is None for streams and without an answer."""
         seconds = self._clock.monotonic() - start
         self._at_home(self._metrics.observe, method, code, self._host, seconds, sent, received)
 
@@ -328,7 +328,7 @@ class ApiSession:
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket on which the kernel notices within 20 s that the peer is gone."""
+    """Return a socket on which the kernel detects a dead peer within 20 s."""
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
     made.setblocking(False)  # noqa: FBT003 - its only, positional argument

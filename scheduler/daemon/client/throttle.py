@@ -1,4 +1,4 @@
-"""An optional limit on the request rate, for owners that want one (`clientConnection`)."""
+"""An optional limit of the request rate: qps and burst of `clientConnection`."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from scheduler.clock import Clock
 class TokenBucket:
     """Lets `burst` requests through at once and `qps` per second after that.
 
-    Callers are served in the order in which they came: each reserves the next free moment.
+    Callers are served in order: each reserves the next free moment.
     """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
@@ -18,7 +18,7 @@ class TokenBucket:
         self._next_full = clock.monotonic()
 
     async def acquire(self) -> None:
-        """Wait for the caller's turn."""
+        """Take one token, and wait until it may be used."""
         delay = self.reserve()
         if delay > 0:
             await asyncio.sleep(delay)
@@ -26,6 +26,6 @@ class TokenBucket:
     def reserve(self) -> float:
         """Take one token, and return the seconds until it may be used."""
         now = self._clock.monotonic()
-        # The bucket is full at _next_full; each token taken moves that moment by one interval.
+        # The bucket is full at `_next_full`; each taken token delays it by one interval.
         self._next_full = max(self._next_full, now) + self._interval_seconds
         return max(0.0, self._next_full - now - self._burst * self._interval_seconds)

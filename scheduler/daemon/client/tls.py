@@ -1,4 +1,4 @@
-"""TLS contexts made from certificates, and a new one when their files change."""
+"""Makes TLS contexts from certificates, and a new context when the files change."""
 
 import hashlib
 import ssl
@@ -17,12 +17,12 @@ Pem: TypeAlias = str | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """The certificates.
+    """The certificates of a client.
 
     Attributes:
         ca: authorities that must have issued the server's certificate; None for the system's.
-        cert: our client certificate.
-        key: its private key.
+        cert: the client certificate.
+        key: the private key of `cert`.
         is_verified: False accepts any server certificate (insecure-skip-tls-verify).
     """
 
@@ -34,7 +34,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """A TLS context with the fingerprint of the files it was made from."""
+    """A TLS context, and the fingerprint of the files from which it was made."""
 
     context: ssl.SSLContext
     fingerprint: bytes
@@ -44,7 +44,7 @@ def load_tls(files: TlsFiles, previous: Tls | None = None) -> Tls:
     """Load the context for the current files; return the previous one if nothing changed.
 
     Raises:
-        ConnectionConfigError: a file cannot be read or holds something else.
+        ConnectionConfigError: a file cannot be read, or is not PEM as expected.
     """
     fingerprint = _fingerprint(files)
     if previous is not None and previous.fingerprint == fingerprint:
@@ -77,8 +77,8 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
         raise ConnectionConfigError(
             f"certificate authority {_name(files.ca)}: expected PEM certificates"
         ) from problem
-    # Many clusters' own authorities lack extensions that only the strict mode of newer Pythons
-    # asks for; every other Kubernetes client accepts them.
+    # The authorities of many clusters lack extensions that the strict mode, a default of newer
+    # Pythons, requires; other Kubernetes clients accept them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not files.is_verified:
         context.check_hostname = False
@@ -86,7 +86,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     try:
         with _as_file(files.cert) as certificate, _as_file(files.key) as key:
             if certificate is not None:
-                # Without a password callback, OpenSSL would ask on the terminal and hang a daemon.
+                # Without a password callback, OpenSSL would wait for input on the terminal.
                 context.load_cert_chain(certificate, key, password=lambda: "")
     except (ssl.SSLError, OSError, ValueError) as problem:
         raise ConnectionConfigError(
@@ -98,7 +98,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
 
 @contextmanager
 def _as_file(pem: Pem) -> Iterator[str | None]:
-    """Give PEM content as a file, since OpenSSL reads only files; it gets no name on a disk."""
+    """Yield the path of a file in memory with the PEM content: OpenSSL reads only files."""
     with ExitStack() as opened:
         yield str(opened.enter_context(memory_file(pem))) if isinstance(pem, bytes) else pem
 

@@ -1,4 +1,4 @@
-"""URLs that a client can connect to."""
+"""Checks URLs of servers."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -7,7 +7,7 @@ EXPECTED: Final = "expected an http or https URL such as https://10.0.0.1:6443"
 
 
 def is_http_url(text: str) -> bool:
-    """Whether it has a scheme in lower case, a host as DNS allows it, and no impossible port."""
+    """Return whether a text is an http or https URL with a valid host and port."""
     try:
         url = urlsplit(text)
         host, port = url.hostname or "", url.port

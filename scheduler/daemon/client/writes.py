@@ -1,13 +1,13 @@
-"""Requests about pods: the binding, the status, the events, one read; and requests of plugins.
+"""Requests about pods: bindings, status patches, evictions, events, reads; requests of plugins.
 
-The status of pod groups is among them.
+Status patches of pod groups are here too.
 
-Bodies of bindings are joined from bytes, because these are the most frequent requests.
+Bodies of bindings are joined from bytes, because bindings are the most frequent requests.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,24 +24,24 @@ from scheduler.daemon.client.session import (
     STRATEGIC_MERGE_PATCH,
     ApiSession,
 )
-from scheduler.daemon.client.turns import RequestTurns
+from scheduler.daemon.client.turns import ObjectTurns, RequestTurns
 from scheduler.daemon.client.wire import json_string, segment
 
 PLUGIN_REQUESTS: Final = 32
-"""Most requests of plugins under way at a time. Thousands of pods may be at PreBind, and a
-connection for each would use up the process's file descriptors and the server's patience."""
+"""Plugins' requests under way at most. Thousands of pods may be in PreBind; a connection for each
+would exhaust the process's file descriptors and overload the server."""
 EVENT_TIMEOUT_SECONDS: Final = 5.0
-"""Longest time for one request of an event: binds may wait for the room that its event takes."""
+"""Time limit for the request of an event: binds may wait for the room that the event takes."""
 
 
 class PodWrites:
-    """The scheduler's writes about pods.
+    """Sends the scheduler's requests about pods.
 
     Args:
         session: sends the requests.
-        fence: whether this scheduler still holds the lease; called as the bytes leave.
-        timeout: seconds for one request, including repetitions that the server requests; for
-            events `EVENT_TIMEOUT_SECONDS` at most.
+        fence: returns whether this scheduler holds the lease; called right before each write.
+        timeout: seconds for one request and its repetitions after Retry-After; for events at most
+            `EVENT_TIMEOUT_SECONDS`.
 
     Attributes:
         plugin_requests: number of plugins' requests under way.
@@ -60,12 +60,14 @@ class PodWrites:
         self._event_timeout = min(timeout, EVENT_TIMEOUT_SECONDS)
         self.plugin_requests = 0
         self._for_plugins = RequestTurns(PLUGIN_REQUESTS)
+        self._for_objects: dict[str, ObjectTurns] = {}
+        """By UID, while any task has or wants a turn."""
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod to the node.
 
         Raises:
-            ApiError: see `scheduler.daemon.client.errors`; ConflictError also when the pod is bound
+            ApiError: see `scheduler.daemon.client.errors`; ConflictError if the pod is bound
                 already, or has another UID than `uid`.
             FencedError: this scheduler may not bind any more.
 
@@ -80,7 +82,7 @@ class PodWrites:
         )
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request with a JSON body, or none; for plugins, which take turns (`turns.py`).
+        """Send a plugin's request with a JSON body, or none; it waits for its turn (`turns.py`).
 
         Args:
             method: the HTTP method; PATCH is a strategic merge patch.
@@ -93,7 +95,7 @@ class PodWrites:
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
             FencedError: this scheduler may not write any more.
-            NotSentError: the attempt was cancelled before it had sent a request.
+            NotSentError: the attempt was cancelled before its first request.
         """
         async with self._for_plugins.turn():
             self.plugin_requests += 1
@@ -113,13 +115,25 @@ class PodWrites:
         except msgspec.DecodeError as problem:
             raise UnavailableError(f"{method} {path}", message=f"not JSON: {problem}") from problem
 
+    @asynccontextmanager
+    async def turn(self, uid: str) -> AsyncIterator[None]:
+        """Wait for the turn to write an object; for plugins, see `framework.handle.Api`."""
+        turns = self._for_objects.setdefault(uid, ObjectTurns())
+        try:
+            async with turns.turn():
+                yield
+        finally:
+            # One that was stuck may end when there is another line.
+            if turns.is_free and self._for_objects.get(uid) is turns:
+                del self._for_objects[uid]
+
     @staticmethod
     async def until(
         holds: Callable[[], bool],
         listen: Callable[[Callable[[], None]], Callable[[], None]],
         seconds: float,
     ) -> bool:
-        """Wait until a condition holds; for plugins, see `framework.handle.Api`."""
+        """Wait until a condition of a plugin holds; see `framework.handle.Api.until`."""
         changed = asyncio.Event()
         end = listen(changed.set)
         try:
@@ -143,9 +157,9 @@ class PodWrites:
         condition: Condition | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Change the status of a pod; a successor of the same name is left alone.
+        """Patch the status of a pod; do not change another pod of the same name.
 
-        A nominated node of None leaves the present one, an empty one clears it.
+        A nominated node of None keeps the present one, an empty one clears it.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -169,7 +183,7 @@ class PodWrites:
         now: datetime,
         condition: Condition,
     ) -> None:
-        """Set a condition of a pod group; a successor of the same name is left alone.
+        """Set a condition of a pod group; do not change another group of the same name.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -188,10 +202,10 @@ class PodWrites:
     async def evict(
         self, namespace: str, name: str, uid: str, now: datetime, condition: Condition | None
     ) -> bool:
-        """Delete a pod with its own grace period, after writing the reason into its status.
+        """Patch the condition of a victim, then delete it with its own grace period.
 
         Returns:
-            False if it is gone, or has a successor of the same name, which is left alone.
+            False if the pod is gone; another pod of the same name is not deleted.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -199,7 +213,7 @@ class PodWrites:
         """
         try:
             if condition is not None:
-                # A busy pod may cause a conflict; the deletion checks the UID.
+                # The pod may change at the same time; the deletion checks the UID.
                 with suppress(ConflictError):
                     await self.patch_status(namespace, name, uid, now, condition=condition)
             await self._session.request(
@@ -220,7 +234,7 @@ class PodWrites:
         return True
 
     async def event(self, occurrence: Occurrence) -> None:
-        """Write an event, or its repetition.
+        """Create an event, or patch its series if it was repeated.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -241,7 +255,7 @@ class PodWrites:
                 timeout=self._event_timeout,
             )
         except NotFoundError:
-            # The first event has expired, or was never taken.
+            # The first event has expired, or never arrived.
             body = event_body(event, count=count, last_observed=last_observed)
             await self._session.request("POST", path, body, timeout=self._event_timeout)
 
@@ -261,7 +275,7 @@ class PodWrites:
 
 
 def binding_body(namespace: str, name: str, uid: str, node: str) -> bytes:
-    """A core/v1 Binding. The UID keeps it from binding another pod of the same name."""
+    """Encode a core/v1 Binding; with the UID it does not bind another pod of the same name."""
     return b"".join(
         (
             b'{"apiVersion":"v1","kind":"Binding","metadata":{"name":',

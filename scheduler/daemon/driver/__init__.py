@@ -1,1 +1,1 @@
-"""The driver carries the engine's instructions out and brings it events: asyncio, and no rules."""
+"""Carries out the engine's instructions and submits events to it: asyncio, and no rules."""

@@ -1,4 +1,4 @@
-"""The life of the process: sync, lead, schedule, bind, drain.
+"""The phases of the process: sync caches, acquire the lease, schedule, drain.
 
 Source: kubernetes cmd/kube-scheduler/app/server.go (Run), pkg/scheduler/scheduler.go (Run) v1.36.
 """
@@ -6,7 +6,7 @@ Source: kubernetes cmd/kube-scheduler/app/server.go (Run), pkg/scheduler/schedul
 import asyncio
 import ctypes
 import gc
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -19,18 +19,18 @@ from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import DECISIONS, START, TICKS, LoopShares
 
 DRAIN_SECONDS: Final = 20.0
-"""Time limit for binds in flight once the process is asked to end."""
+"""Time limit for binds in flight after the process is asked to end."""
 LAST_WORDS_SECONDS: Final = 5.0
 """Time limit for events and status patches after the last bind."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.02
-"""Much shorter than stalls that matter: the thread's work since then belongs to the stall."""
+"""Much shorter than stalls that matter: nearly all work between two probes belongs to the stall."""
 STALL_LOGGED_SECONDS: Final = 0.1
-"""Stalls as long as this are logged one by one."""
+"""Each longer stall is logged."""
 COLLECTOR_THRESHOLD: Final = 2_000
-"""New objects before the collector looks for cycles among them: they hardly ever form any."""
+"""New objects before the garbage collector runs: they hardly ever form cycles."""
 LARGE_BLOCK_BYTES: Final = 2**20
-"""Pages of lists are larger; columns of 50,000 nodes, which come and go all the time, are not."""
+"""Pages of lists are larger; columns of 50,000 nodes, which are made all the time, are not."""
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -40,22 +40,22 @@ log = get_logger(__name__)
 
 
 class LeaseLostError(SchedulerError):
-    """Another instance may be leading now: this one must end."""
+    """This instance has lost the lease: another one may lead, so this one must end."""
 
 
 class NotDrainedError(SchedulerError):
-    """The process was asked to stop twice: work under way was abandoned."""
+    """The process was asked to stop twice, and abandoned its binds in flight."""
 
 
 class Leadership(Protocol):
-    """Whether this instance may bind."""
+    """The leader election, which decides whether this instance may bind."""
 
     async def observe(self) -> None:
-        """Look at the lease for ever, and do not take it."""
+        """Observe the lease until cancelled, without acquiring it."""
         ...
 
     async def run(self) -> None:
-        """Campaign, then renew; returns when the lease is lost."""
+        """Acquire the lease, then renew it; return when the lease is lost."""
         ...
 
     async def wait_leading(self) -> None:
@@ -63,14 +63,18 @@ class Leadership(Protocol):
         ...
 
     async def release(self) -> None:
-        """Give the lease up."""
+        """Release the lease."""
+        ...
+
+    async def release_lost(self) -> None:
+        """Give up a lease whose time is over, unless a write left a moment ago."""
         ...
 
 
 def spare_collector() -> None:
-    """Exempt the objects that exist now from garbage collection: the caches keep them for long.
+    """Exempt the present objects from garbage collection: nearly all are cached for long.
 
-    Applies to the whole process; call it once the caches are complete.
+    Applies to the whole process; call it when the caches have synced.
     """
     gc.collect()
     gc.freeze()
@@ -78,10 +82,10 @@ def spare_collector() -> None:
 
 
 def return_large_blocks() -> None:
-    """Make the C library return freed pages of lists to the system at once, if it can.
+    """Make the C library return freed pages of lists to the system at once, where possible.
 
-    Applies to the whole process; call it before the first list. glibc would otherwise keep as much
-    as the largest block ever freed, and split it for other objects.
+    Applies to the whole process; call it before the first list. Otherwise glibc keeps as much as
+    the largest block ever freed, and splits it for other objects.
     """
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -93,7 +97,7 @@ class DaemonHealth:
     """The state that health probes read.
 
     Attributes:
-        handlers_synced: whether the caches are complete.
+        handlers_synced: whether the caches have synced.
         shutting_down: whether the process was asked to end.
     """
 
@@ -103,7 +107,7 @@ class DaemonHealth:
 
 
 class Daemon:
-    """Runs until it is asked to stop, or loses its lease.
+    """Runs the scheduler until it is asked to stop, or loses its lease.
 
     Attributes:
         health: the state that health probes read.
@@ -126,11 +130,9 @@ class Daemon:
         self._shares = shares
         self._stopping = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._is_drained = True
-        """Whether no bind, and no request of a plugin, is under way: none was, or all ended."""
 
     def stop(self) -> None:
-        """Begin to drain: no further pod is taken from the queue. The second time, end at once."""
+        """Begin to drain: take no more pods from the queue. The second call ends at once."""
         if self._stopping.is_set():
             self._hurried.set()
             return
@@ -140,14 +142,14 @@ class Daemon:
         self._driver.look_again()
 
     async def run(self, background: list[Coroutine[Any, Any, None]]) -> None:
-        """Run everything; returns after a drain.
+        """Run informers, election, scheduling and `background`; return after a drain.
 
         Args:
-            background: the other parts, cancelled at the end.
+            background: further coroutines of the process, cancelled at the end.
 
         Raises:
-            LeaseLostError: another instance may lead now.
-            NotDrainedError: it was asked to stop twice.
+            LeaseLostError: the lease was lost.
+            NotDrainedError: the process was asked to stop twice.
         """
         tasks = [asyncio.create_task(part) for part in background]
         tasks.append(asyncio.create_task(self._informers.run()))
@@ -182,19 +184,27 @@ class Daemon:
             if await self._unless_stopped(_while(campaign, self._leadership.wait_leading())):
                 self._informers.catch_up()
                 await _while(campaign, self._schedule_until_stopped())
+        except LeaseLostError:
+            await self._give_back(self._leadership.release_lost)
+            raise
         finally:
             await _end(campaign)
-            # Others may lead once it is given back: not while our decisions are under way.
-            has_time = self._stopping.is_set() and not self._hurried.is_set()
-            if has_time and self._is_drained:
-                await self._leadership.release()
+        if not self._hurried.is_set():
+            await self._give_back(self._leadership.release)
+
+    async def _give_back(self, release: Callable[[], Awaitable[None]]) -> None:
+        """Let others lead at once, unless a write is under way: it may still be carried out."""
+        if self._driver.outbox.awaits_answers:
+            log.info("Lease not released; it will run out", reason="a write is under way")
+        else:
+            await release()
 
     async def _sync(self) -> None:
-        """Wait until the caches are complete, and log the missing kinds meanwhile."""
+        """Wait until the caches have synced, and log the missing kinds every ten seconds."""
         waiting = asyncio.create_task(self._informers.wait_synced())
         beside = []
         if self._leadership is not None:
-            # A holder that crashed has its time run out meanwhile, not only from then on.
+            # So the lease of a crashed holder expires during the sync, not later.
             beside.append(asyncio.create_task(self._leadership.observe()))
         try:
             while not waiting.done():
@@ -210,13 +220,11 @@ class Daemon:
         log.info("Caches are synced")
 
     async def _schedule_until_stopped(self) -> None:
-        self._is_drained = False
         await self._timed(DECISIONS, self._driver.decide(self._stopping.is_set))
         await self._driver.drain(DRAIN_SECONDS)
-        self._is_drained = not self._driver.outbox.owes_decisions
 
     async def _watch_loop(self) -> None:
-        """Measure the stalls of the event loop."""
+        """Measure and log the stalls of the event loop until cancelled."""
         while True:
             before = self._clock.monotonic()
             await asyncio.sleep(STALL_PROBE_SECONDS)
@@ -233,7 +241,7 @@ class Daemon:
     # --- helpers --------------------------------------------------------------------------------
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Run some work; return whether it was done before the daemon was asked to stop."""
+        """Run a coroutine; return whether it ended before the process was asked to stop."""
         task = asyncio.create_task(work)
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -246,16 +254,16 @@ class Daemon:
 
 
 async def _while(campaign: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
-    """Do the work as long as the campaign for the lease, or the lease, lasts.
+    """Run `work` while the task of the election runs, which ends when the lease is lost.
 
     Raises:
-        LeaseLostError: the campaign was over first.
+        LeaseLostError: the task of the election ended first.
     """
     task = asyncio.create_task(work)
     try:
         await asyncio.wait({task, campaign}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            await campaign  # a campaign that failed says why
+            await campaign  # raises the error of a failed election
             raise LeaseLostError("Leaderelection lost")
         await task
     finally:
@@ -263,7 +271,7 @@ async def _while(campaign: asyncio.Task[None], work: Coroutine[Any, Any, None]) 
 
 
 async def _race(main: Coroutine[Any, Any, None], parts: list[asyncio.Task[None]]) -> None:
-    """Run `main`; a part that ends before it does has failed, and so has the daemon."""
+    """Run `main`; raise if one of `parts` ends before `main`, since none may."""
     task = asyncio.create_task(main)
     try:
         await asyncio.wait({task, *parts}, return_when=asyncio.FIRST_COMPLETED)
@@ -278,7 +286,7 @@ async def _race(main: Coroutine[Any, Any, None], parts: list[asyncio.Task[None]]
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks and wait until they have cleaned up: no task may continue unnoticed."""
+    """Cancel tasks and wait until they have cleaned up."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

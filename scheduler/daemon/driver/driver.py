@@ -49,16 +49,16 @@ from scheduler.kernel.framework.runtime import PluginError
 from scheduler.observability.logs import get_logger, verbose
 
 SLICE_SECONDS: Final = 0.002
-"""Time that decisions run before the loop serves others; see docs/architecture.md, one loop."""
+"""Longest run of decisions before other tasks run; see docs/architecture.md, one loop."""
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
 END_SECONDS: Final = 5.0
-"""Time in which cancelled tasks must end; see `framework.handle.Api.run_to_end`."""
+"""Time limit for cancelled tasks to end; see `framework.handle.Api.run_to_end`."""
 LONG_SECONDS: Final = 1.0
-"""A pod that needs more processor time for a decision twice in a row is tried last for a while."""
+"""A pod with two longer decisions (processor time) in a row goes behind all other pods."""
 
 SET_BACK: Final = "the API server was set back to an older state"
-"""The failure of pods on their way to a node."""
+"""The failure message of attempts that end because the API server was restored."""
 
 _WORKING: Final = frozenset({AttemptState.PREBINDING, AttemptState.BINDING})
 
@@ -66,23 +66,23 @@ log = get_logger(__name__)
 
 
 class EventLog(Protocol):
-    """Receives the engine's events and its answers."""
+    """Receives the engine's events and the instructions that answer them."""
 
     def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
-        """Note one event; called in order."""
+        """Record one event and its instructions; called in the order of events."""
         ...
 
 
 class Driver:
-    """One engine, driven.
+    """Connects one engine to the clock, the API server, extenders and plugins.
 
     Attributes:
         engine: the engine, which decides.
-        outbox: sends writes; set once, before anything runs.
-        extenders: the client of extenders; set once, if there are any.
-        plugin_api: the API server for plugins; set once, before anything runs.
+        outbox: sends writes to the API server; set once, before anything runs.
+        extenders: the client of extenders; set once, if extenders are configured.
+        plugin_api: sends plugins' requests to the API server; set once, before anything runs.
         questions: the requests to extenders that are under way.
-        on_configured: called with the engine's answer to a configuration.
+        on_configured: called with the engine's answer to a new configuration.
     """
 
     outbox: Outbox
@@ -100,17 +100,17 @@ class Driver:
         self.questions = Questions(self._ask, self._submit_answer)
         self.on_configured = lambda _: None
         self._ready = asyncio.Event()
-        self._ready.set()  # `decide` looks before it waits: no event need set it until then
+        self._ready.set()  # until `decide` first clears it, `submit` need not set it
         self._work: dict[int, asyncio.Task[None]] = {}
-        """By attempt; writes for plugins have numbers below 0."""
+        """PreBind tasks by attempt; plugins' writes have numbers below 0."""
         self._write_numbers = count(-1, -1)
         self._places: dict[int, Place] = {}
-        """By attempt, while PreBind is under way: the place of its requests."""
+        """By attempt, while PreBind runs: the place of its requests in the line."""
         self._wake_times: list[float] = []
         """Times at which the engine needs a Tick, as a heap."""
         self._woken = asyncio.Event()
         self._pod_seconds = SLICE_SECONDS
-        """Seconds per pod in the last step."""
+        """Seconds per pod in the last batch of decisions."""
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Bind: lambda i: self.outbox.bind(i),  # noqa: PLW0108 - the outbox comes later
             Ask: self.questions.start,
@@ -138,7 +138,7 @@ class Driver:
             self._ready.set()
 
     def _note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
-        """Pass an event to the event logs; one that raises is removed, and nothing else ends."""
+        """Pass an event to the event logs; remove a log that raises, and continue."""
         for event_log in self._event_logs.copy():
             try:
                 event_log.note(event, now, instructions)
@@ -151,18 +151,18 @@ class Driver:
                 )
 
     def _submit_answer(self, event: Event) -> None:
-        """Pass an extender's answer to the engine, which decides at once."""
+        """Pass an extender's answer to the engine, which continues the attempt at once."""
         self._submit_timed(event, self._clock.monotonic(), self._clock.cpu())
 
     def _submit_timed(self, event: Event, start: float, cpu: float) -> float:
-        """Pass an event that makes the engine decide; return the time of the end.
+        """Pass an event that makes the engine decide; return the monotonic time afterwards.
 
         Args:
             event: the event.
-            start: the time.
-            cpu: processor time taken so far, or its value up to a slice earlier: reading it is
-                expensive. It measures only decisions that take long by the clock; their process
-                may also have been stopped, or had no processor.
+            start: the monotonic time in seconds.
+            cpu: the thread's processor time in seconds, read at most a slice earlier: a reading is
+                expensive. It tells a decision that computes for long from one during which the
+                process was stopped or had no processor.
         """
         self.submit(event)
         end = self._clock.monotonic()
@@ -175,13 +175,13 @@ class Driver:
     # --- loops ----------------------------------------------------------------------------------
 
     async def decide(self, is_stopping: Callable[[], bool]) -> None:
-        """Decide while there are pods and room, in slices, until asked to stop."""
+        """Decide in slices while pods are active and the outbox has room, until asked to stop."""
         now, engine, outbox = self._clock.monotonic, self.engine, self.outbox
         while not is_stopping():
             self._ready.clear()
             deadline = now() + SLICE_SECONDS
             start, cpu = now(), self._clock.cpu()
-            # The rest of a slice is too short for a batch: its first evaluation costs half of one.
+            # The first evaluation of a batch costs half a slice: less time is too short for one.
             while deadline - start >= SLICE_SECONDS / 2 and engine.has_ready:
                 room = outbox.room
                 if room <= 0:
@@ -196,35 +196,35 @@ class Driver:
                 await self._ready.wait()
 
     def _pods_in(self, seconds: float) -> int:
-        """Number of pods that a step can decide in this time, at the pace of the last step."""
+        """Return the number of pods to decide in this time, at the pace of the last batch."""
         if seconds >= MAX_BATCH * self._pod_seconds:
             return MAX_BATCH
         return max(1, int(seconds / self._pod_seconds))
 
     def set_back(self) -> None:
-        """Stop pods on their way to a node: the API server was set back to an older state."""
-        # The engine first: it then replaces no binding of an extender that is refused.
+        """Fail binding cycles without a sent binding: the API server was set back."""
+        # The engine first: otherwise it would replace a refused extender's binding by its own.
         self.submit(SetBack(SET_BACK))
         self.outbox.refuse_decided(SET_BACK)
 
     def look_again(self) -> None:
-        """Wake the loop of decisions: there may be room again, or a reason to stop."""
+        """Wake `decide`: the outbox may have room again, or the process is asked to stop."""
         self._ready.set()
 
     def sent(self) -> None:
-        """Note that a request has left the outbox.
+        """Wake `decide` after a request of the outbox if there is room for a batch.
 
-        Pods are decided about in batches: one at a time, each would find the processor's caches
-        full of other things.
+        Decisions run in batches: between single decisions, other work would evict the columns from
+        the processor's caches.
         """
         if not self._ready.is_set() and self.outbox.has_room_again:
             self._ready.set()
 
     async def tick(self) -> None:
-        """Send Ticks to the engine: at each second of the clock, and at times it has requested."""
+        """Submit a Tick at each second of the clock, and at the times of `SetTimer`."""
         while True:
-            # Back-off ends at whole seconds of the clock. A timer that fires a little early must
-            # not make it last another second.
+            # Backoff ends at whole seconds of the clock. A timer that fires a little early must
+            # not prolong a backoff by a second.
             now = self._clock.monotonic()
             pause = TICK_SECONDS - now % TICK_SECONDS + EARLY_SECONDS
             self._woken.clear()
@@ -239,9 +239,9 @@ class Driver:
                     heapq.heappop(self._wake_times)
 
     async def drain(self, timeout: float) -> None:
-        """Wait until no pod is on its way to a node, at most so long.
+        """Wait until no PreBind and no binding is under way, at most `timeout` seconds.
 
-        Pods that Permit plugins hold do not count: the end of their wait is unknown.
+        Pods that wait in Permit do not count: the end of their wait is unknown.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -252,13 +252,16 @@ class Driver:
             log.warning("Binds still in flight after the drain", count=self.in_flight)
 
     async def stop(self) -> None:
-        """Cancel the tasks that still run for attempts."""
+        """Cancel the requests to extenders, and the tasks of attempts and plugins' writes."""
         await self.questions.stop()
+        for place in self._places.values():
+            # Else those that run to their end would go on to send what waits.
+            place.cancel()
         await end_in_time(self._work.values())
 
     @property
     def in_flight(self) -> int:
-        """Number of attempts between a decision and a bound pod, without those Permit holds."""
+        """Number of attempts in PreBind or binding; those that wait in Permit do not count."""
         return sum(attempt.state in _WORKING for attempt in self.engine.attempts)
 
     # --- instructions ---------------------------------------------------------------------------
@@ -293,7 +296,7 @@ class Driver:
     def _ended(self, attempt: int, task: asyncio.Task[None]) -> None:
         if self._work.get(attempt) is task:
             del self._work[attempt]
-        # Not when the process ends: that cancels PreBind without the engine.
+        # At the end of the process PreBind is cancelled without the engine, which needs no event.
         if task.cancelled() and self.engine.attempts.in_state(attempt, AttemptState.CANCELLED):
             self.submit(PreBound(attempt, "cancelled"))
 
@@ -302,7 +305,7 @@ class Driver:
         if attempt is None:
             return
         pod = attempt.pod
-        place = self._places[attempt_id] = Place.of(pod.priority, attempt_id)
+        place = self._places[attempt_id] = Place.of(attempt.order, attempt_id)
         try:
             with place.taken():
                 status = await attempt.framework.run_pre_bind_plugins(
@@ -316,9 +319,9 @@ class Driver:
             del self._places[attempt_id]
 
     async def _send(self, write: Write) -> None:
-        """Carry out a plugin's write; the engine hears of a failure if a pod waits for it."""
+        """Carry out a plugin's write; submit its failure if a pod waits for the write."""
         try:
-            with FIRST.taken():  # it frees what pods wait for; another attempt may have caused it
+            with FIRST.taken():  # goes before attempts' requests: it frees what pods wait for
                 await self.plugin_api.request(write.method, write.path, write.body)
         except SchedulerError as problem:
             log.warning("Write of a plugin failed", path=write.path, err=in_words(problem))
@@ -326,7 +329,7 @@ class Driver:
                 self.submit(WriteFailed(write.uid, in_words(problem)))
 
     async def bind_by_others(self, bind: Bind) -> Event:
-        """Have an extender, or Bind plugins, bind a pod; the outbox calls this."""
+        """Have an extender or the Bind plugins bind a pod; the outbox calls this."""
         if bind.extender is not None:
             return await bind_by_extender(self.extenders, bind, bind.extender)
         return await self._bind_by_plugins(bind)
@@ -343,7 +346,7 @@ class Driver:
         if attempt is None:
             return BindFailed(bind.attempt, "no longer wanted")
         try:
-            with Place.of(attempt.pod.priority, attempt.id).taken():
+            with Place.of(attempt.order, attempt.id).taken():
                 status = await attempt.framework.run_bind_plugins(
                     attempt.cycle_state, attempt.pod, bind.node
                 )
@@ -353,12 +356,12 @@ class Driver:
             if status.is_success:
                 return Bound(bind.attempt)
             failed = status.message
-        # Whatever the plugin reports: its request may have succeeded, and the answer be lost.
+        # Whatever the plugin reports, its request may have succeeded and the answer been lost.
         return BindFailed(bind.attempt, failed, is_certain=False)
 
 
 async def end_in_time(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have cleaned up, but not for ever."""
+    """Cancel tasks and wait until they have cleaned up, at most `END_SECONDS`."""
     cancelled = list(tasks)
     for task in cancelled:
         task.cancel()

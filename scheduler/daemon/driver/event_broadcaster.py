@@ -1,4 +1,4 @@
-"""Events about pods: they are recorded, counted in series, sent, and retried.
+"""Records Kubernetes events about pods, counts them in series, sends them, and retries.
 
 Source: k8s.io/client-go tools/events/event_broadcaster.go v0.36. Differs:
 the number of unsent events is bounded.
@@ -25,11 +25,11 @@ from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.observability.logs import get_logger
 
 FEW_EVENTS: Final = 4
-"""Most events under way while few wait: they take a busy server's time from binds."""
+"""Events under way at most while few wait: they take the API server's time from binds."""
 MAX_TRIES: Final = 12
 """Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent) v0.36."""
 FEW_TRIES: Final = 3
-"""Most tries while more than half of the events that may be owed are: binds wait for the room."""
+"""Tries at most while more than half of `max_owed` events are unsent: binds wait for room."""
 SWEEP_SECONDS: Final = 60.0
 DROPPED: Final = ("queue_full", "refused", "unreachable")
 """Reasons why an event is lost: too many wait, the API server refused it, or did not answer."""
@@ -40,19 +40,19 @@ log = get_logger(__name__)
 
 
 class EventBroadcaster:
-    """Records events, and sends those that the outbox admits.
+    """Records events and sends them when the outbox takes them from their lane.
 
     Args:
-        writes: the requests.
+        writes: sends the requests to the API server.
         clock: gives events their time.
-        settings: numbers.
+        settings: limits and pauses.
         lane: the lane in which events wait.
-        has_room: whether one more event that can be dropped may wait.
-        wake: called when events that waited may leave.
+        has_room: whether one more event that may be dropped may wait.
+        wake: called when events may be sent again after a pause.
         on_dropped: called with the reason, one of `DROPPED`, for each event that is lost.
 
     Attributes:
-        is_paused: whether events wait because the last one had no answer.
+        is_paused: whether events wait for a moment because one had no answer.
     """
 
     def __init__(  # noqa: PLR0913 - ports and limits, by name
@@ -77,24 +77,24 @@ class EventBroadcaster:
         self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
         self._series = EventSeries()
         self._sequence = self._postponed = 0
-        """Events recorded so far, and events that are to be tried again later."""
+        """Number of events recorded so far; number of events that wait for their next try."""
         self._tries: dict[Occurrence, int] = {}
         self.is_paused = False
 
     @property
     def owed(self) -> int:
-        """Events that wait, are under way or will be tried again."""
+        """Number of events that wait, are under way or will be tried again."""
         return self._lane.owed + self._postponed
 
     @property
     def under_way(self) -> int:
-        """Number of events that are sent and not answered."""
+        """Number of events that are sent and have no answer yet."""
         return len(self._lane.under_way)
 
     def may_send(self, concurrency: int) -> bool:
-        """Whether one more event may leave.
+        """Return whether one more event may be sent.
 
-        The share of requests at a time that events get equals the share of `max_owed` that waits.
+        Events get the same fraction of `concurrency` as they fill of `max_owed`.
         """
         if self.is_paused:
             return False
@@ -103,7 +103,7 @@ class EventBroadcaster:
         return self.under_way < max(FEW_EVENTS, share)
 
     def record(self, tell: RecordEvent) -> None:
-        """Record an event."""
+        """Record an event about an object: put it into the lane, or count it in its series."""
         self._sequence += 1
         event = EventEntry(
             regarding=tell.regarding,
@@ -120,21 +120,21 @@ class EventBroadcaster:
         if tell.is_repeatable:
             self._owe_or_drop(self._series.observe(event))
         else:
-            # Binds and evictions leave only while there is room for their events, and keep it.
+            # Never dropped: binds and evictions are sent only with room for their events.
             self._owe(Occurrence(event, 1, event.event_time))
 
     async def sweep_for_ever(self) -> None:
-        """Sweep every minute."""
+        """Sweep every minute until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sweep()
 
     def sweep(self) -> None:
-        """Send the counts of series that have ended, or that last for long."""
+        """Put the counts of series that have ended, or last for long, into the lane."""
         self._owe_or_drop(self._series.sweep(self._clock.wall()))
 
     def _owe_or_drop(self, occurrences: list[Occurrence]) -> None:
-        """Drop occurrences without room: they come in bursts, and again at the next attempt."""
+        """Drop occurrences without room: the next attempt of the pod repeats the event."""
         for occurrence in occurrences:
             if self._has_room():
                 self._owe(occurrence)
@@ -145,23 +145,23 @@ class EventBroadcaster:
         self._lane.put(_key(occurrence), occurrence)
 
     async def send(self, occurrence: Occurrence) -> None:
-        """Send an event that has left the lane."""
+        """Send an event that was taken from the lane; try again later after a passing failure."""
         try:
             await self._writes.event(occurrence)
         except ConflictError:
-            pass  # an earlier try arrived after all
+            pass  # the API server has the event from an earlier try whose answer was lost
         except (UnavailableError, TooManyRequestsError, UnauthorizedError) as problem:
             if not problem.status:
                 self._pause()
             self._try_later(occurrence, problem)
             return
         except ApiError as problem:
-            # The namespace is going away, or a right is missing.
+            # The namespace is terminating, or RBAC forbids the request.
             self._drop("refused", str(problem))
         self._tries.pop(occurrence, None)
 
     def _pause(self) -> None:
-        """Delay other events for a while: the API server does not answer."""
+        """Delay all events for a tenth of the retry pause: the API server does not answer."""
         if not self.is_paused:
             self.is_paused = True
             asyncio.get_running_loop().call_later(self._settings.retry_seconds / 10, self._resume)
@@ -178,7 +178,7 @@ class EventBroadcaster:
             log.warning("Event not sent", reason=reason, err=problem, others=others)
 
     def _try_later(self, occurrence: Occurrence, problem: ApiError) -> None:
-        """Send the event again after a while; it stays owed, and delays no other request."""
+        """Put the event into the lane again after a pause, during which it counts as owed."""
         tries = self._tries[occurrence] = self._tries.get(occurrence, 1) + 1
         limit = self._settings.max_owed
         if tries > (FEW_TRIES if limit and 2 * self.owed > limit else MAX_TRIES):

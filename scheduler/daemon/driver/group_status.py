@@ -1,7 +1,7 @@
-"""The condition of a pod group: written to the API that the group comes from, if it has one.
+"""Writes the condition of a pod group to the API that the group comes from.
 
-A scheduled group is not tried again, so that no later attempt would write its condition: a request
-that may succeed later is repeated.
+A request that may succeed later is repeated: a scheduled group has no later attempt that would
+write its condition.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = get_logger(__name__)
 
 
 async def write_group_status(writes: PodWrites, patch: PatchGroupStatus, clock: Clock) -> None:
-    """Set the condition under the name that the API has for it; foreign APIs have none.
+    """Set the condition under its name in the group's API; foreign APIs have no such condition.
 
     Source: pkg/scheduler/util/utils.go (Retriable, PatchPodGroupStatus) v1.36.
     """

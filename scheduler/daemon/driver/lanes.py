@@ -1,4 +1,4 @@
-"""Writes about pods that wait: a lane for each kind, in the order in which lanes are served."""
+"""Queues of requests about pods: one lane for each kind, in the order in which they are served."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Container, Hashable
@@ -15,24 +15,26 @@ R = TypeVar("R")
 
 CONCURRENCY: Final = 128
 """Requests at a time. Each has a connection: a file here, memory at the server."""
+AHEAD: Final = 2
+"""Binds that may wait for each request under way: further decisions would be on an old view."""
 MAX_OWED: Final = 512
-"""Most events that may be unsent, those of binds and evictions under way included."""
+"""Unsent events at most, those of binds and evictions under way included."""
 RETRY_SECONDS: Final = 10.0
 """Source: client-go tools/events/event_broadcaster.go (sleepDuration) v0.36."""
 FOR_BINDS: Final = 4
-"""One in so many concurrent requests is reserved for binds and reads: others may hang."""
+"""One in `FOR_BINDS` requests at a time is reserved for binds and reads: others may hang."""
 FOR_EVENTS: Final = 3
-"""One in so many of the rest is reserved for events: without these no bind leaves for long."""
+"""One in `FOR_EVENTS` of the others is reserved for events: unsent events stop the binds."""
 
 
 class OutboxSettings(msgspec.Struct, frozen=True):
-    """Numbers of an outbox.
+    """Limits and pauses of an outbox.
 
     Attributes:
         hostname: identifies the instance in events.
-        concurrency: requests at a time, 4 at least.
-        max_owed: most events that may be unsent; 0 for any number, which then wait for all binds,
-            as in schedulers that do not bound them. For comparisons only.
+        concurrency: requests under way at most; at least 4.
+        max_owed: unsent events at most. 0 stands for any number: events then wait for all binds,
+            as in schedulers without this limit. For comparisons only.
         retry_seconds: mean pause before an event is tried again.
     """
 
@@ -50,7 +52,7 @@ class ConcurrencyShare(Enum):
     EVENTS = "evictions, patches and events"
 
     def at_a_time(self, concurrency: int) -> int:
-        """Return the number of such requests that may be under way."""
+        """Return how many of these requests may be under way, of `concurrency` in all."""
         if self is ConcurrencyShare.ALL:
             return concurrency
         others = concurrency - concurrency // FOR_BINDS
@@ -58,13 +60,13 @@ class ConcurrencyShare(Enum):
 
 
 class LaneKind(msgspec.Struct, frozen=True):
-    """A row of the table.
+    """The properties of a lane.
 
     Attributes:
         name: its name in metrics.
-        work: the kind of work as which the event loop's time counts.
-        share: its share of concurrent requests.
-        brings_event: whether a write is followed by an event, so that it leaves only with room.
+        work: the kind of work under which `LoopShares` counts its time.
+        share: its share of the requests under way.
+        brings_event: whether an event follows each write: it is sent only if the event has room.
     """
 
     name: str
@@ -79,11 +81,11 @@ EVICT: Final = LaneKind("evictions", OTHER_WRITES, ConcurrencyShare.CHANGES, bri
 PATCH: Final = LaneKind("patches", OTHER_WRITES, ConcurrencyShare.CHANGES)
 EVENT: Final = LaneKind("events", EVENTS, ConcurrencyShare.EVENTS)
 LANES: Final = (BIND, READ, EVICT, PATCH, EVENT)
-"""All lanes; a write leaves only if nothing in an earlier lane may."""
+"""All lanes; a write is sent only if no write of an earlier lane may be."""
 
 
 class InFlightWrite(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """A write on its way.
+    """A write that has been taken from its lane and is being sent.
 
     Attributes:
         key: the object of the write.
@@ -99,12 +101,12 @@ class InFlightWrite(msgspec.Struct, Generic[T], frozen=True, gc=False):
 class Lane(Generic[T]):
     """Writes of one kind, oldest first. Per key at most one waits and one is under way.
 
-    Each write costs two microseconds of metrics.
+    The metrics cost two microseconds per write.
 
     Attributes:
-        kind: the properties of all of them.
+        kind: the properties of the lane.
         waiting: the writes by key, each with the time at which it was put here, in seconds.
-        under_way: the keys of writes that have left and are not done.
+        under_way: the keys of writes that are sent and have no answer yet.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class Lane(Generic[T]):
         """Create an empty lane; `wake` is called when a write is put into it."""
         self.kind = kind
         self.under_way: set[Hashable] = set()
-        # Taking the first of very many out of a plain dict would pass all that were taken before.
+        # Not a plain dict: finding its first key passes over all keys removed before.
         self.waiting: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
         self._now = now
         self._wake = wake
@@ -136,12 +138,12 @@ class Lane(Generic[T]):
         return len(self.waiting) + len(self.under_way)
 
     def get(self, key: Hashable) -> T | None:
-        """The write about a key that waits."""
+        """Return the waiting write about a key; None if no such write waits."""
         found = self.waiting.get(key)
         return None if found is None else found[1]
 
     def put(self, key: Hashable, write: T) -> None:
-        """Add a write, at the end or in place of one about the same key."""
+        """Add a write at the end, or in place of the waiting write about the same key."""
         known = self.waiting.get(key)
         if known is None:
             self._adds.inc()
@@ -149,7 +151,7 @@ class Lane(Generic[T]):
         self._wake()
 
     def put_again(self, key: Hashable, write: T) -> None:
-        """Add a write that has been under way."""
+        """Add a write again after it failed, and count a retry."""
         self._retries.inc()
         self.put(key, write)
 
@@ -161,10 +163,10 @@ class Lane(Generic[T]):
         return bool(keys)
 
     def take(self, busy: Container[Hashable] = ()) -> InFlightWrite[T] | None:
-        """Take the first write that may leave; None if the keys of all are under way.
+        """Take the first write whose key is not under way; None if there is no such write.
 
         Args:
-            busy: further keys that must not be written at present.
+            busy: more keys that must not be written now.
         """
         under_way = self.under_way
         for key in self.waiting:
@@ -175,7 +177,7 @@ class Lane(Generic[T]):
         return None
 
     async def work(self, taken: InFlightWrite[T], sending: Awaitable[R]) -> R:
-        """Wait until a write is done."""
+        """Await the sending of a write that was taken; measure it, and return its result."""
         begun = self._now()
         self._queued.observe(begun - taken.since)
         self._number = number = self._number + 1

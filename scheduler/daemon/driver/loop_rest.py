@@ -1,4 +1,4 @@
-"""The loop rests while many requests are under way."""
+"""Suspends the event loop briefly while many requests are under way."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Final
 from scheduler.clock import Clock
 
 MANY: Final = 32
-"""Requests under way from which on the loop rests: each takes the server longer than a rest."""
+"""Least number of requests under way for a rest: each takes the server longer than a rest."""
 REST_SECONDS: Final = 0.003
 BUSY_SECONDS: Final = 0.002
 """No rest after this much work since the last one: two slices of decisions, many answers."""
@@ -15,9 +15,9 @@ LOOK_SECONDS: Final = 0.1
 
 
 async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
-    """Rest while many answers are on their way, so that several arrive before any is processed.
+    """Rest while many requests are under way, so that their answers are processed together.
 
-    One at a time, each would find the processor's caches full of other things.
+    Between single answers, other work would fill the processor's caches.
 
     Args:
         clock: suspends the loop.
@@ -26,7 +26,7 @@ async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
     now = clock.monotonic
     while True:
         start = now()
-        # One turn of the loop receives the answers, the next one processes them.
+        # One iteration of the event loop receives the answers, the next one processes them.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if under_way() < MANY:

@@ -1,8 +1,8 @@
 """All writes to the API server about pods and groups: binds first, events last.
 
-The number of unsent writes is bounded: a bind or an eviction leaves only while there is room for
-its event, and no pod is decided about while there is none. So a process that is killed loses few
-events, and decisions slow down to the pace of the API server.
+The number of unsent writes is bounded: a bind or an eviction is sent only while there is room for
+its event, and no pod is decided while there is none. So a process that is killed loses few events,
+and decisions slow down to the pace of the API server.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from sys import maxsize
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -22,6 +22,7 @@ from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import EventBroadcaster
 from scheduler.daemon.driver.group_status import write_group_status
 from scheduler.daemon.driver.lanes import (
+    AHEAD,
     BIND,
     EVENT,
     EVICT,
@@ -58,9 +59,6 @@ from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.work_queues import WorkQueueMetrics
 
-AHEAD: Final = 2
-"""Binds that may wait for each request under way: further decisions would be on an old view."""
-
 log = get_logger(__name__)
 
 
@@ -68,16 +66,16 @@ class Outbox:
     """Sends the engine's writes, and reports their results to it.
 
     Args:
-        writes: the requests.
-        clock: gives events and conditions their time.
-        settings: numbers.
-        answer: passes events to the engine.
-        ask_others: carries out a binding that is for Bind plugins or an extender; never raises.
+        writes: sends the requests to the API server.
+        clock: the clock of timestamps, waits and metrics.
+        settings: limits and pauses.
+        answer: passes the results of writes to the engine, as events.
+        ask_others: has Bind plugins or an extender carry out a binding; never raises.
         shares: adds up the loop's time by kind of work.
         queues: the metrics of waiting writes.
         on_sent: called after each request: there may be room again.
-        on_dropped: called with the reason, one of `event_broadcaster.DROPPED`, for a lost event.
-        is_held: whether bindings and evictions wait, since the known objects may be obsolete.
+        on_dropped: called for each lost event with its reason, one of `event_broadcaster.DROPPED`.
+        is_held: whether bindings and evictions wait, because the stores may be obsolete.
         pods: the kind that decodes pods.
 
     Attributes:
@@ -133,9 +131,9 @@ class Outbox:
             EVENT.name: self.events.send,
         }
         self._beside: set[asyncio.Task[None]] = set()
-        """Binds that extenders carry out: they may take long, and delay no other request."""
+        """Binds of extenders and Bind plugins: they may take long, and delay no other request."""
         self._idle: deque[asyncio.Future[None]] = deque()
-        """Workers that wait for something to send."""
+        """Futures of workers that wait for a write to send."""
         self._working = 0
         self._changed = asyncio.Event()
 
@@ -145,46 +143,50 @@ class Outbox:
         return self._binds.owed
 
     @property
-    def owes_decisions(self) -> bool:
-        """Whether bindings are owed, or a plugin's request (an allocation) is under way."""
-        return bool(self.binds_owed or self._writes.plugin_requests)
+    def awaits_answers(self) -> bool:
+        """Whether a write about pods or groups, or a plugin's request, is under way."""
+        return bool(self._binds.under_way or self._changes or self._writes.plugin_requests)
+
+    @property
+    def _changes(self) -> int:
+        """Number of evictions and patches under way."""
+        return len(self._evictions.under_way) + len(self._patches.under_way)
 
     @property
     def has_room_again(self) -> bool:
-        """Whether there is room for enough pods to begin deciding."""
+        """Whether there is room for half of the pods that may be decided ahead."""
         most = self._settings.concurrency * AHEAD
         return 2 * self.room >= min(most, self._settings.max_owed or most)
 
     @property
     def room(self) -> int:
-        """Number of further pods that may be scheduled; none if it is not positive."""
+        """Number of further pods that may be decided; none if it is not positive."""
         if self._is_held():
             return 0
-        # Evictions that wait are no reason to decide less: their preemptors are held back.
+        # Waiting evictions do not count: their preemptors stay out of the active queue.
         room = min(self._settings.concurrency * AHEAD, self._room_for_events())
         return room - len(self._binds.waiting)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing is under way but reads."""
-        return not (
-            self._binds.owed or self._evictions.owed or self._patches.owed or self.events.owed
-        )
+        lanes = (self._binds, self._evictions, self._patches, self.events)
+        return not any(lane.owed for lane in lanes)
 
     # --- taking in ------------------------------------------------------------------------------
 
     def bind(self, bind: Bind) -> None:
-        """Send a binding. A waiting status patch about an earlier failure is obsolete."""
+        """Queue a binding; drop the waiting status patch of an earlier failure of its pod."""
         self._patches.waiting.pop(bind.uid, None)
         self._binds.put(bind.uid, bind)
 
     def cancel(self, attempt: int) -> None:
-        """Forget the bindings of an attempt that have not left yet."""
+        """Remove the bindings of an attempt that are not sent yet."""
         if self._binds.remove(lambda bind: bind.attempt == attempt):
             self._changed.set()
 
     def refuse_decided(self, reason: str) -> None:
-        """Refuse the bindings and evictions that have not left yet; their pods are tried again."""
+        """Fail the bindings and evictions that are not sent yet; their pods are tried again."""
         for bind in [write for _, write in self._binds.waiting.values()]:
             self.cancel(bind.attempt)
             self._answer(BindFailed(bind.attempt, reason))
@@ -195,26 +197,26 @@ class Outbox:
             self._answer(EvictFailed(evict.uid, reason))
 
     def resume(self) -> None:
-        """Send bindings and evictions that were held."""
+        """Send the held bindings and evictions: `is_held` has become false."""
         self._wake_all()
         self._on_sent()
 
     def tell(self, tell: RecordEvent) -> None:
-        """Record an event."""
+        """Record an event about an object."""
         self.events.record(tell)
 
     def read(self, read: ReadPod) -> None:
-        """Read a pod."""
+        """Queue a read of a pod; the answer is an event of the engine."""
         self._reads.put(read.uid, read)
 
     def evict(self, evict: Evict) -> None:
-        """Delete a pod, to make room."""
+        """Queue the eviction of a victim."""
         self._evictions.put(evict.uid, evict)
 
     def patch(self, patch: PatchStatus) -> None:
-        """Change a pod's status; only the newest of several waiting changes is sent.
+        """Queue a patch of a pod's status, in place of a patch of this pod that still waits.
 
-        Fields that the newest leaves alone keep the value of the one before it.
+        Fields that the new patch does not set keep the value of the replaced one.
         """
         before = self._patches.get(patch.uid)
         if isinstance(before, PatchStatus):
@@ -227,13 +229,13 @@ class Outbox:
         self._patches.put(patch.uid, patch)
 
     def patch_group(self, patch: PatchGroupStatus) -> None:
-        """Change a group's status; of several changes that wait only the newest is sent."""
+        """Queue a patch of a group's status, in place of one of this group that still waits."""
         self._patches.put(patch.uid, patch)
 
     # --- sending --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Send for ever. Run it as a task."""
+        """Send writes until cancelled; run it as a task."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.events.sweep_for_ever())
@@ -246,26 +248,26 @@ class Outbox:
             await asyncio.gather(*self._beside, return_exceptions=True)
 
     def _under_way(self) -> int:
-        """Number of requests whose answers the loop waits for, plugins' requests included."""
+        """Return the number of requests without an answer yet, plugins' requests included."""
         return self._working + self._writes.plugin_requests
 
     async def drain(self, timeout: float, *, binds_only: bool = False) -> None:
-        """Wait until everything is sent, or all binds are answered, at most so long.
+        """Wait until all writes, or all binds, are answered, at most `timeout` seconds.
 
         Args:
             timeout: seconds.
-            binds_only: do not wait for status and events.
+            binds_only: do not wait for events, nor for evictions and status that have not left.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                while self.binds_owed if binds_only else not self.is_empty:
+                while self.binds_owed or self._changes if binds_only else not self.is_empty:
                     self._changed.clear()
                     await self._changed.wait()
 
     def _wake(self) -> None:
         while self._idle:
             idle = self._idle.popleft()
-            if not idle.done():  # cancelled, when the process ends
+            if not idle.done():  # a worker's future is cancelled when the process ends
                 self._working += 1
                 idle.set_result(None)
                 return
@@ -286,7 +288,7 @@ class Outbox:
                 await idle
                 continue
             lane, taken = found
-            if lane is self._binds and taken.write.extender is not None:
+            if lane is self._binds and taken.write.is_by_others:
                 task = loop.create_task(self._send(lane, taken))
                 self._beside.add(task)
                 task.add_done_callback(self._came_back)
@@ -295,32 +297,31 @@ class Outbox:
                 self._sent()
 
     def _next(self) -> tuple[Lane[Any], InFlightWrite[Any]] | None:
-        """The first write, in the order of the lanes, that may be sent now."""
+        """Return the first write, in the order of the lanes, that may be sent now."""
         for lane in self._lanes:
             if lane.waiting and self._may_send(lane.kind):
-                # No status arrives after the bind of its pod was sent.
+                # A pod's status patch must not reach the API server after its bind.
                 taken = lane.take(self._patches.under_way if lane is self._binds else ())
                 if taken is not None:
                     return lane, taken
         return None
 
     def _may_send(self, kind: LaneKind) -> bool:
-        """Whether the table allows a lane one more request."""
+        """Return whether the limits of a lane allow one more request."""
         if kind.brings_event and (self._is_held() or self._room_for_events() <= 0):
             return False
         if kind.share is ConcurrencyShare.ALL:
             return True
         concurrency = self._settings.concurrency
-        changes = len(self._evictions.under_way) + len(self._patches.under_way)
-        if changes + self.events.under_way >= ConcurrencyShare.EVENTS.at_a_time(concurrency):
+        if self._changes + self.events.under_way >= ConcurrencyShare.EVENTS.at_a_time(concurrency):
             return False
         if kind.share is ConcurrencyShare.CHANGES:
-            return changes < kind.share.at_a_time(concurrency)
+            return self._changes < kind.share.at_a_time(concurrency)
         waits_for_binds = not self._settings.max_owed and self._binds.owed
         return not waits_for_binds and self.events.may_send(concurrency)
 
     def _room_for_events(self) -> int:
-        """Number of further events that may wait; binds and evictions under way bring one each."""
+        """Return how many more events may wait; a bind or eviction under way takes one place."""
         if not self._settings.max_owed:
             return maxsize
         brought = len(self._binds.under_way) + len(self._evictions.under_way)
@@ -345,7 +346,7 @@ class Outbox:
     # --- requests -------------------------------------------------------------------------------
 
     async def _bind(self, bind: Bind) -> EngineEvent:
-        if bind.by_plugins or bind.extender is not None:
+        if bind.is_by_others:
             return await self._ask_others(bind)
         try:
             await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)
@@ -375,7 +376,7 @@ class Outbox:
         return Evicted(evict.uid, was_there)
 
     async def _is_leaving(self, evict: Evict) -> bool:
-        """Whether a victim is being deleted: after a failure, its preemptor may choose another."""
+        """Return whether a victim is gone or terminating, although its eviction had no answer."""
         read = await self._read(ReadPod(0, evict.namespace, evict.name, evict.uid))
         return isinstance(read, PodRead) and (read.pod is None or read.pod.is_terminating)
 

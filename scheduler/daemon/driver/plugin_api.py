@@ -1,11 +1,12 @@
-"""The API server for plugins; answers about some objects go to the engine at once.
+"""Sends plugins' requests to the API server, and passes some answers to the engine at once.
 
-A plugin decides by the objects of the watch. Between the answer to its own write and the watch it
-would decide by stale objects: a device would be free that it has just allocated.
+A plugin decides by the objects of the watch. Between the answer to a write and its watch event it
+would decide by stale objects: a device that it has just allocated would look free.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from scheduler.daemon.informers.kinds import Kind
@@ -26,6 +27,10 @@ class Requests(Protocol):
         """Send a request."""
         ...
 
+    def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
+        """Wait for the turn to write an object."""
+        ...
+
     async def until(
         self, holds: Callable[[], bool], listen: Callable[[Wake], Wake], seconds: float
     ) -> bool:
@@ -43,10 +48,11 @@ class PluginApi:
 
         Args:
             requests: sends the requests.
-            kinds: those whose objects in answers go to the engine.
+            kinds: the kinds whose objects in answers go to the engine.
             submit: passes events to the engine.
         """
         self.bind = requests.bind
+        self.turn = requests.turn
         self.until = requests.until
         self._requests = requests
         self._kinds = {(kind.declared.api_version, kind.declared.kind): kind for kind in kinds}
@@ -66,7 +72,7 @@ class PluginApi:
                 break
         if cancelled is None or task.cancelled():
             return task.result()
-        task.exception()  # asyncio would report one that was never read
+        task.exception()  # read, because asyncio reports an exception that is never read
         raise cancelled
 
     async def request(self, method: str, path: str, body: object = None) -> Any:

@@ -1,4 +1,4 @@
-"""Questions of the engine to extenders: each is a task that ends in an event."""
+"""Requests to extenders for the engine: each is a task that ends in an event."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,11 +13,11 @@ class ExtenderPort(Protocol):
     """The interface of the extenders' client."""
 
     async def ask(self, question: Question, uid: str) -> Answer:
-        """Ask about a pod, by its UID; never raises."""
+        """Send a question about the pod with this UID, and return the answer; never raises."""
         ...
 
     async def bind(self, extender: int, bind: Bind) -> NoAnswer | None:
-        """Have a pod bound; None on success. Never raises."""
+        """Have the extender at this index bind a pod; None on success. Never raises."""
         ...
 
 
@@ -25,8 +25,8 @@ class Questions:
     """All questions to extenders that are under way.
 
     Args:
-        send: asks, and returns the answer; never raises.
-        answer: passes the event to the engine.
+        send: sends a question and returns the answer; never raises.
+        answer: passes the answer to the engine, as an event.
     """
 
     def __init__(
@@ -37,23 +37,23 @@ class Questions:
         self._tasks: dict[int, tuple[Ask, asyncio.Task[None]]] = {}
 
     def start(self, ask: Ask) -> None:
-        """Send a question to an extender, in a task."""
+        """Start a task that sends a question to its extender."""
         task = asyncio.get_running_loop().create_task(self._carry(ask))
         self._tasks[ask.question] = (ask, task)
         task.add_done_callback(lambda _: self._tasks.pop(ask.question, None))
 
     def cancel(self, attempt: int) -> None:
-        """Cancel the questions of an attempt, as it no longer waits for answers."""
+        """Cancel the questions of an attempt that no longer waits for answers."""
         for ask, task in list(self._tasks.values()):
             if ask.attempt == attempt and task is not asyncio.current_task():
                 task.cancel()
 
     def count(self, verb: Verb) -> int:
-        """Number of questions of a verb that are under way."""
+        """Return the number of questions of a verb that are under way."""
         return sum(ask.verb is verb for ask, _ in self._tasks.values())
 
     async def stop(self) -> None:
-        """Cancel all questions."""
+        """Cancel all questions, and wait until their tasks have ended."""
         tasks = [task for _, task in self._tasks.values()]
         for task in tasks:
             task.cancel()
@@ -64,7 +64,7 @@ class Questions:
 
 
 async def bind_by_extender(port: ExtenderPort, bind: Bind, extender: int) -> Event:
-    """Have an extender bind a pod."""
+    """Have an extender bind a pod; return the result as an event."""
     failed = await port.bind(extender, bind)
     if failed is None:
         return Bound(bind.attempt)

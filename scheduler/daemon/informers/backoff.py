@@ -9,11 +9,11 @@ _FACTOR: Final = 2.0
 
 
 class Backoff:
-    """Pauses that grow from half a second to four; each is drawn between half of that and all.
+    """Exponential backoff from 0.5 s to 4 s; each pause is drawn between half the limit and all.
 
     The cap is lower than client-go's 30 s: without a watch of every kind no decision is safe, so
-    scheduling resumes after the longest of all pauses. A server that is away gets five requests a
-    second from a replica; an overloaded one answers with Retry-After.
+    scheduling resumes after the longest of all pauses. A server that does not answer gets five
+    requests a second from a replica; an overloaded one answers with Retry-After.
     """
 
     def __init__(
@@ -34,5 +34,5 @@ class Backoff:
         return max(seconds, at_least or 0.0)
 
     def reset(self) -> None:
-        """Start over, after a success."""
+        """Return to the shortest pause, after a success."""
         self._limit_seconds = self._base_seconds

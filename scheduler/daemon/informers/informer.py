@@ -1,8 +1,8 @@
-"""Keeps the store of one kind equal to the API server's objects: list, watch, and start over.
+"""Keeps the store of one kind equal to the API server's objects: list, watch, and relist.
 
 The table of states is in `informers/states.py`; the work in each of them is here.
-No bytes from the server can end an informer: an object that cannot be decoded is counted and left
-out, and its version passed.
+No bytes from the server can end an informer: it counts an object that cannot be decoded, leaves it
+out, and continues after its version.
 
 Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/src/watcher.rs.
 """
@@ -47,16 +47,16 @@ from scheduler.observability.logs import get_logger
 T = TypeVar("T")
 
 MAX_FAILURES: Final = 4
-"""Watches from one version that may break off before the kind is listed again."""
+"""Watches from one version that may break off, or end at once, before the kind is listed again."""
 
 BLIND_SECONDS: Final = 30.0
-"""Without a watch for longer, decisions rest on stale objects."""
+"""Without a watch for longer than this, the store counts as stale."""
 
 ABSENT_SECONDS: Final = 60.0
 """Interval between checks whether the server serves a kind that it did not serve before."""
 
 _GRACE_SECONDS: Final = 30.0
-"""Time by which a watch may outlast its requested timeout before it counts as stuck."""
+"""Time by which a watch may exceed its `timeoutSeconds` before it is closed as stuck."""
 
 log = get_logger(__name__)
 
@@ -66,13 +66,13 @@ class InformerOptions:
     """Times, in seconds, and the size of pages.
 
     Attributes:
-        list_timeout: for one page, from its request until all its objects are taken.
-        read_timeout: without any byte on a watch, after which the connection counts as dead.
-            API servers send a bookmark about every minute; a server that does not costs one
-            reconnection every so often.
-        watch_timeout: shortest and longest requested life of a watch; drawn at random, so that
+        list_timeout: time limit for one page, from its request until all its objects are stored.
+        read_timeout: time without any byte on a watch after which the connection counts as dead.
+            API servers send a bookmark about every minute; a server without bookmarks costs one
+            reconnection per `read_timeout`.
+        watch_timeout: least and greatest `timeoutSeconds` of a watch; drawn at random, so that
             watches of many clients do not end together.
-        short_watch: a watch that lived less counts as a failure when it ends.
+        short_watch: a watch that ends sooner counts as a failure.
         backoff_base: first pause after a failure.
         backoff_cap: longest pause.
         page_size: objects on the first page of a list; see `scheduler.daemon.informers.paging`.
@@ -88,15 +88,15 @@ class InformerOptions:
 
 
 class Informer(Generic[T]):
-    """One kind's list and watch.
+    """Lists and watches one kind.
 
     Attributes:
-        kind: the watched kind, at the place where it is served.
-        store: the server's objects, as far as known.
+        kind: the watched kind, with the API version that the server serves.
+        store: the known objects of the kind.
         state: see `scheduler.daemon.informers.states.State`.
-        version: the resource version the store is at, or empty.
-        blind_since: since when, on the monotonic clock, changes may have been missed; None while
-            a watch is open, or the server does not serve the kind.
+        version: the resource version of the store, or empty.
+        blind_since: the monotonic time from which changes may have been missed; None while a watch
+            is open, or if the server does not serve the kind.
     """
 
     def __init__(  # noqa: PLR0913, PLR0915 - its ports, and the state of one watch
@@ -114,8 +114,8 @@ class Informer(Generic[T]):
     ) -> None:
         """Create an informer with an empty store.
 
-        `on_set_back` (the server was set back to an older state), `outage` and `doubts` concern all
-        kinds.
+        All kinds share `outage`, `doubts` and `on_set_back`, which is called when the server was
+        set back to an older state.
         """
         self.kind = kind
         self.store: Store[T] = Store(kind.meta_of)
@@ -131,39 +131,44 @@ class Informer(Generic[T]):
         times = (self._options.backoff_base, self._options.backoff_cap)
         self._backoff = Backoff(rng, *times)
         self._anew = Backoff(rng, *times)
-        """The pauses between lists begun anew: the server's absence does not lengthen them."""
+        """The pauses before relists: failed requests do not lengthen them."""
         self._on_set_back = on_set_back
         self._doubts = doubts or Doubts()
         self._is_in_doubt = False
-        """Whether the server was away, so that it may come back with an older state."""
+        """Whether requests had no answer, so that the server may have been restored meanwhile."""
         self._set_back = asyncio.Event()
         """Set by `list_again`."""
         self._limit: asyncio.Timeout | None = None
-        """The deadline of the watch that is open, or being opened."""
+        """The deadline of the watch that is open or being opened."""
         self._synced = asyncio.Event()
         self._page_size = PageSize(self._options.page_size)
         self._continue = ""
         self._places = deque(kind.places or (kind,))
         self._places_asked = 0
-        """Number of the kind's places that have answered in a row that they do not serve it."""
+        """Number of API versions in a row at which the server does not serve the kind."""
         self._failures = 0
-        """Number of watches in a row that broke off before they delivered anything."""
+        """Number of watches in a row that broke off, or ended at once, and delivered nothing."""
         self._has_failed = False
-        """Whether a step failed since the last success."""
+        """Whether a step failed since the last event."""
         self._has_gap = False
-        """Whether the watch broke off, and neither a list nor a further event has come since."""
+        """Whether a watch failed or showed nothing, and neither list nor event has come since."""
 
     @property
     def has_synced(self) -> bool:
-        """Whether a first list is complete and the handlers have all its objects."""
+        """Whether the first list is complete, and the handlers have received its objects."""
         return self._synced.is_set()
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether a watch is open."""
+        return self.state is State.WATCHING
+
     def is_blind(self, now: float) -> bool:
-        """Whether there was no watch for so long that the store is stale."""
+        """Return whether no watch was open for `BLIND_SECONDS`, so that the store is stale."""
         return self.blind_since is not None and now - self.blind_since > BLIND_SECONDS
 
     async def wait_synced(self) -> None:
-        """Wait for `has_synced`."""
+        """Wait until `has_synced`."""
         await self._synced.wait()
 
     def add_handler(self, handler: Handler[T]) -> None:
@@ -171,22 +176,25 @@ class Informer(Generic[T]):
         self.store.add_handler(handler)
 
     def catch_up(self) -> None:
-        """List again if changes may have been missed so far; bindings wait for the list."""
-        if self._has_gap:
+        """List again if changes may have been missed so far; bindings wait for the list.
+
+        That no watch is open is enough: the request for one may have had no answer for long.
+        """
+        if self._has_gap or self.blind_since is not None:
             self.list_again()
 
     def list_again(self) -> None:
-        """List again: known objects and versions are obsolete, as after a restore."""
+        """Relist: stored objects and versions may be obsolete, as after a restore."""
         self._set_back.set()
         if self.state is not State.EMPTY or self.blind_since is not None:
-            # A kind that is not served has nothing to list.
+            # A kind that the server does not serve has no objects to relist.
             self._doubts.begin(self.kind.name)
-        # A watch that is being left already, at its deadline or by an earlier call, is left once.
+        # End the watch by its deadline, unless the deadline has passed already.
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def run(self) -> None:
-        """List and watch for ever. Run it as a task; only a bug in a handler ends it."""
+        """List and watch until cancelled. Run it as a task; only a bug in a handler ends it."""
         while True:
             pause = await self._step()
             if pause > 0:
@@ -196,14 +204,14 @@ class Informer(Generic[T]):
         if not (self._is_in_doubt or self._has_gap):
             await asyncio.sleep(seconds)
             return
-        # Another kind may find earlier that the server is back, and was set back; or a new leader
-        # cannot wait.
+        # `list_again` ends the pause: another kind has detected a restore, or this instance has
+        # become the leader.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._set_back.wait()
 
     async def _step(self) -> float:
-        """Do the work of the state; return the seconds to wait before the next step."""
+        """Do the work of the present state; return the seconds to wait before the next step."""
         try:
             self._heed_set_back()
             if self.state is State.LISTED and self._is_in_doubt:
@@ -223,13 +231,13 @@ class Informer(Generic[T]):
     # --- a server that was set back -------------------------------------------------------------
 
     def _heed_set_back(self) -> None:
-        """Raise GoneError if all known is obsolete; see `list_again`."""
+        """Raise GoneError if the store may be obsolete; see `list_again`."""
         if self._set_back.is_set():
             self._forget_versions()
             raise GoneError(f"watch {self.kind.name}", message="known objects may be obsolete")
 
     def _found_set_back(self, message: str) -> GoneError:
-        """Make all kinds list again; return the error to raise for this one."""
+        """Make all kinds relist; return the error to raise for this kind."""
         is_known = self._set_back.is_set()
         self._forget_versions()
         if not is_known:
@@ -244,11 +252,11 @@ class Informer(Generic[T]):
         self._doubts.begin(self.kind.name)
 
     async def _ask_whether_set_back(self) -> None:
-        """Check by one small request that a new watch can continue from the present version.
+        """Check by one small request that a new watch can continue from the store's version.
 
         Raises:
-            GoneError: the server is at an older version, or does not have the newest object as we
-                saw it. An object that is gone proves nothing, so only this kind lists again.
+            GoneError: the server is at an older version, or its newest object is older than in the
+                store: all kinds relist. If that object is gone, only this kind relists.
             ApiError: the request failed.
         """
         ask, timeout = self._intake.restores.ask, self._options.list_timeout
@@ -276,7 +284,7 @@ class Informer(Generic[T]):
         page, problem = reader.page(rest)
         if problem is not None:
             if self._page_size.shrink():
-                # A smaller page will isolate the object that cannot be decoded.
+                # Smaller pages isolate the object that cannot be decoded.
                 return
             intake.malformed(MetadataPeek(), problem)
         await intake.take_items(page.items or ())
@@ -310,7 +318,7 @@ class Informer(Generic[T]):
         path = f"{self.kind.path}?{query}"
         started, before = self._clock.monotonic(), (self.version, self.blind_since)
         try:
-            # A server that does not end it is left.
+            # Close a watch that the server does not end after `timeoutSeconds`.
             async with asyncio.timeout(seconds + _GRACE_SECONDS) as self._limit:
                 async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
                     self.state = next_state(self.state, StepResult.OPENED)
@@ -322,20 +330,15 @@ class Informer(Generic[T]):
         finally:
             self._limit = None
             is_short = self._clock.monotonic() - started < options.short_watch
-            self._note_blind(before, is_short=is_short)
-        return self._ended(is_short=is_short)
-
-    def _note_blind(self, before: tuple[str, float | None], *, is_short: bool) -> None:
-        """Note the end of a watch; a short one without events leaves the blind time as it was."""
-        if self.blind_since is None:
-            version, since = before
-            came_to_nothing = is_short and self.version == version
-            self.blind_since = since if came_to_nothing else self._clock.monotonic()
+            came_to_nothing = is_short and self.version == before[0]
+            if self.blind_since is None:
+                self.blind_since = before[1] if came_to_nothing else self._clock.monotonic()
+        return self._ended(is_short=is_short, came_to_nothing=came_to_nothing)
 
     async def _read(self, lines: Lines) -> None:
         """Apply events until the server ends the watch.
 
-        Cost: about 10 us per pod event without its handlers; the common case is one decoding pass.
+        Cost: about 10 us per pod event without its handlers; most events are decoded in one pass.
         """
         intake, pacer = self._intake, self._intake.pacer
         while batch := await lines.read():
@@ -345,10 +348,10 @@ class Informer(Generic[T]):
                     await pacer.pause()
 
     def _pass(self, version: str) -> None:
-        """Note that the watch has passed a version: a new watch begins there, and all is well.
+        """Note the version that the watch has reached: a new watch begins there.
 
         Raises:
-            GoneError: the server is behind an earlier version, as after a restore.
+            GoneError: the version is older than the store's, as after a restore.
         """
         if not version:
             return
@@ -368,7 +371,13 @@ class Informer(Generic[T]):
 
     # --- outcomes -------------------------------------------------------------------------------
 
-    def _ended(self, *, is_short: bool) -> float:
+    def _ended(self, *, is_short: bool, came_to_nothing: bool) -> float:
+        if came_to_nothing:
+            # A proxy that closes every watch at once hides all that happens.
+            self._has_gap = True
+            self._failures += 1
+            if self._failures >= MAX_FAILURES:
+                raise GoneError(f"watch {self.kind.name}", message="watches end at once")
         self.state = next_state(self.state, StepResult.ENDED)
         self._reports.restart("ended")
         if is_short:
@@ -378,9 +387,9 @@ class Informer(Generic[T]):
         return 0.0
 
     def _not_found(self, problem: ApiError) -> float:
-        """React to a kind that is not served here: no longer, or not yet."""
+        """Handle a 404: the server does not serve the kind in this API version."""
         if self.state is not State.EMPTY:
-            # If it is served nowhere, the list that follows says so.
+            # The relist finds the version that is served, if any.
             return self._expired(problem) if self.kind.may_be_absent else self._failed(problem)
         if self._asks_elsewhere():
             return 0.0
@@ -389,7 +398,7 @@ class Informer(Generic[T]):
         return self._failed(problem)
 
     def _asks_elsewhere(self) -> bool:
-        """Turn to the next place of the kind, as after an upgrade; False once all were tried."""
+        """Switch to the next API version of the kind; return False when all were tried."""
         self._places.rotate(-1)
         self._places_asked = (self._places_asked + 1) % len(self._places)
         if self._places[0] is not self.kind:
@@ -398,7 +407,7 @@ class Informer(Generic[T]):
         return self._places_asked > 0
 
     def _absent(self) -> float:
-        """Wait with a kind that the server does not serve; it may after an upgrade."""
+        """Wait before the next try of a kind that the server may serve after an upgrade."""
         self.state = next_state(self.state, StepResult.FAILED)
         if self.blind_since is not None:
             self.blind_since = None
@@ -410,7 +419,7 @@ class Informer(Generic[T]):
         return ABSENT_SECONDS
 
     def _expired(self, problem: ApiError) -> float:
-        """Start over with a list, which notifies handlers only of real changes."""
+        """Begin a relist; handlers are notified only of differences from the store."""
         if self.state is State.PAGING:
             self._page_size.grow()
         self._failures = 0
@@ -423,20 +432,20 @@ class Informer(Generic[T]):
     def _failed(self, problem: ApiError) -> float:
         is_refused = isinstance(problem, InvalidError)
         if problem.status == 0:
-            # A server that answers was reachable all the time.
+            # No answer: the server may be restored before it answers again.
             self._is_in_doubt = True
             if self.kind.declared is POD_KIND:
-                # Pods change most often, so they reveal nearly every restore, for all kinds.
+                # Pods change most often, so their informer detects nearly every restore.
                 self._doubts.begin(self.kind.name)
         self._has_failed = True
         self._has_gap = self.has_synced
         if self.blind_since is None:
-            # The kind was absent, and may be no more.
+            # The kind was not served; it may be now, without a watch.
             self.blind_since = self._clock.monotonic()
         if self.state is State.WATCHING:
             self._failures += 1
         if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):
-            # The server will not go on from our version or token, or fails on it every time.
+            # The server refuses our version or continue token, or fails each time it gets it.
             return self._expired(problem)
         self.state = next_state(self.state, StepResult.FAILED)
         self._reports.restart("failed")

@@ -37,6 +37,7 @@ class Informers:
     ) -> None:
         self._shares = shares
         self._doubts = doubts or Doubts()
+        self._doubts.is_away = self._is_away
         outage = Outage(clock)
         self._informers: dict[str, Informer[Any]] = {
             kind.name: Informer(
@@ -63,25 +64,30 @@ class Informers:
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds without a complete first list yet, to show to a waiting user."""
+        """The names of the kinds whose first list is not complete yet, for logs."""
         return [name for name, informer in self._informers.items() if not informer.has_synced]
 
     def blind(self, now: float) -> list[str]:
-        """The kinds that have been without a watch for too long; see `Informer.is_blind`."""
+        """Return the names of kinds without a watch for too long; see `Informer.is_blind`."""
         return [name for name, informer in self._informers.items() if informer.is_blind(now)]
 
+    def _is_away(self) -> bool:
+        """Whether no kind has a watch: the server does not answer, or not yet."""
+        return not any(informer.is_watching for informer in self._informers.values())
+
     def _list_all_again(self) -> None:
-        """Make all kinds list again: one has found that the server was set back, others may not."""
+        """Make all kinds list again: one informer has found that the server was set back."""
         log.warning("API server was set back to an older state; listing everything again")
+        self._doubts.tolerate_nothing()
         for informer in self._informers.values():
             informer.list_again()
         self._doubts.on_set_back()
 
     def catch_up(self) -> None:
-        """List again the kinds whose watches were interrupted and have shown nothing since.
+        """List again the kinds without a watch, or whose last one broke off and shows nothing.
 
-        A new leader calls this: it does not know what the leader before it has done meanwhile.
-        Bindings wait for these lists.
+        A new leader calls this: it does not know what the leader before it has done meanwhile, and
+        what it has waited as a standby counts for nothing. Bindings wait for these lists.
         """
         self._doubts.tolerate_nothing()
         for informer in self._informers.values():
@@ -93,7 +99,7 @@ class Informers:
             await informer.wait_synced()
 
     async def run(self) -> None:
-        """Keep all stores up to date for ever. Run it as a task."""
+        """Keep all stores up to date until cancelled. Run it as a task."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers.values():
                 group.create_task(self._run(informer), name=f"informer:{informer.kind.name}")

@@ -1,4 +1,4 @@
-"""The intake of one kind's objects, from lists and from watches.
+"""Decodes one kind's objects from lists and watches, and applies them to its store.
 
 No bytes can end an informer: an object that cannot be decoded is counted and left out.
 """
@@ -32,7 +32,7 @@ SLICE_SECONDS: Final = 0.001
 
 
 class Pacer:
-    """Slices of the event loop's time; after each one, other tasks run."""
+    """Divides work into slices of time, after which other tasks of the event loop run."""
 
     def __init__(self, clock: Clock, slice_seconds: float = SLICE_SECONDS) -> None:
         self._clock = clock
@@ -41,21 +41,21 @@ class Pacer:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to pause."""
+        """Whether the slice is over."""
         return self._clock.monotonic() >= self._ends
 
     async def pause(self) -> None:
-        """Let every other ready task run once; then a new slice begins."""
+        """Let every other ready task run once, and begin a new slice."""
         await asyncio.sleep(0)
         self._ends = self._clock.monotonic() + self._slice_seconds
 
 
 class Intake(Generic[T]):
-    """Takes objects, and changes of them, into a store.
+    """Applies listed objects and watch events to a store.
 
     Attributes:
-        restores: the newest objects received, to detect a restored server.
-        pacer: keeps many objects at once from holding up the loop.
+        restores: detects a restored server by the newest objects received.
+        pacer: interrupts long lists, so that other tasks run.
         taken: number of objects received in lists.
         malformed: reports objects that cannot be decoded.
     """
@@ -67,22 +67,22 @@ class Intake(Generic[T]):
         self.taken = 0
         self.malformed = reports.malformed
         self._unnamed: dict[str, None] = {}
-        """Known keys that the list in progress has not named: gone at its end."""
+        """Known keys that the list in progress has not contained yet; removed at its end."""
         self.move_to(kind)
 
     def move_to(self, kind: Kind[T]) -> None:
-        """Decode further objects as this kind."""
+        """Decode the following objects as this kind."""
         self._kind = kind
         self.restores = RestoreDetector(kind)
 
     # --- lists ----------------------------------------------------------------------------------
 
     def begin_list(self) -> None:
-        """Begin a list: until it names them, all known objects may be gone."""
+        """Begin a list; `end_list` removes the known objects that it does not contain."""
         self._unnamed = dict.fromkeys((*self._store, *self._reports.malformed_keys))
 
     async def take_items(self, items: Sequence[msgspec.Raw]) -> None:
-        """Take in objects of the list."""
+        """Decode and store objects of the list."""
         self.taken += len(items)
         for item in items:
             self._take_item(item)
@@ -95,8 +95,7 @@ class Intake(Generic[T]):
         except MalformedObjectError as problem:
             seen = peek_metadata(raw)
             self.malformed(seen, problem)
-            # Its last known state is better than none: a pod that can no longer be decoded
-            # still uses its node.
+            # Keep the last state that was decoded: the pod still uses the resources of its node.
             self._unnamed.pop(key_of(seen), None)
             return
         self._store.apply(obj)
@@ -105,7 +104,7 @@ class Intake(Generic[T]):
         self.restores.saw(self._kind.meta_of(obj))
 
     def end_list(self) -> None:
-        """Remove the objects that the list has not named: they are gone."""
+        """Remove the objects that the list has not contained: they were deleted."""
         for key in self._unnamed:
             self._store.remove(key)
             self._reports.forget(key)
@@ -114,13 +113,13 @@ class Intake(Generic[T]):
     # --- watches --------------------------------------------------------------------------------
 
     def take_line(self, line: bytes) -> str:
-        """Take in a line of a watch.
+        """Decode and apply a line of a watch.
 
         Returns:
             The version that the watch has reached; empty if the line has none.
 
         Raises:
-            ApiError: the line reports a failure of the watch, or is no event.
+            ApiError: the line is an ERROR event, or no event.
         """
         kind, store = self._kind, self._store
         try:
@@ -138,7 +137,7 @@ class Intake(Generic[T]):
         return meta.resource_version
 
     def _take_unusual(self, line: bytes, problem: Exception) -> str:
-        """Take a line that is no readable change: bookmark, error, malformed object, or noise."""
+        """Handle a line that is no readable change: bookmark, error, malformed object, no event."""
         if not line.strip():
             return ""
         seen, about = peek_metadata(line), f"watch {self._kind.name}"
@@ -163,7 +162,7 @@ def _object_of(line: bytes) -> bytes:
 
 
 def _version_of_bookmark(line: bytes) -> str:
-    """The version that a watch has got to; empty where it cannot be read."""
+    """Return the version of a bookmark; empty if it cannot be decoded."""
     try:
         return bookmark_decoder.decode(_object_of(line)).metadata.resource_version
     except UNREADABLE:

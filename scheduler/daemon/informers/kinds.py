@@ -1,4 +1,4 @@
-"""The table of kinds that the scheduler watches. A new kind is one entry here."""
+"""The table of kinds that the scheduler watches; a new kind is one new entry."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
@@ -72,23 +72,23 @@ _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
 
 class MalformedObjectError(ValueError):
-    """An object that cannot be decoded; the message names field and cause."""
+    """An object cannot be decoded; the message names field and cause."""
 
 
 class Kind(Generic[T]):
     """A kind of object: its path on the server, and the decoder of its bytes.
 
     Attributes:
-        name: the plural, for logs and metrics; of kinds that only plugins know, with the group.
-        declared: the kind as plugins name it.
-        path: where all objects of the kind are listed.
-        field_selector: selects the objects that the server returns, quoted for a URL; or empty.
-        list_kind: the `kind` of a list of the kind; a list with another one is refused.
-        places: the places at which the kind may be served, itself included, in order of trial.
+        name: the plural, for logs and metrics; with the group for kinds that only plugins know.
+        declared: the kind as plugins declare it.
+        path: the path of lists and watches of all objects.
+        field_selector: the field selector of lists and watches, quoted for a URL; or empty.
+        list_kind: the `kind` that a list must have.
+        places: the kind in each API version that may serve it, itself included, in order of trial.
         may_be_absent: whether some servers do not serve the kind: then there are no objects of it.
-        is_missed: whether its absence is a warning: the configuration needs the kind.
-        meta_of: the metadata of a built object.
-        decode_event: reads a line of a watch in one go.
+        is_missed: whether its absence is logged as a warning: the configuration needs the kind.
+        meta_of: returns the metadata of a built object.
+        decode_event: decodes a line of a watch.
     """
 
     may_be_absent: ClassVar[bool] = False
@@ -136,18 +136,18 @@ class Kind(Generic[T]):
         try:
             built = self._build(_decoded(self._decoder, raw))
         except Exception as problem:
-            # Whatever foreign bytes make a decoder trip over is a fault of that one object.
+            # Any error of a decoder is a fault of this object only.
             raise MalformedObjectError(_one_line(problem)) from problem
         if self._keep is not None:
             self._keep(built, bytes(raw))
         return built
 
     def decode_event(self, line: bytes) -> tuple[str, T]:
-        """A watch event from its line: its type and its object, decoded in one pass.
+        """Decode a line of a watch in one pass; return the event's type and its object.
 
         Raises:
-            MalformedObjectError: the line cannot be read; also for bookmarks and errors: their
-                objects are not of the kind.
+            MalformedObjectError: the line cannot be decoded; also for bookmarks and errors, whose
+                objects are not of this kind.
         """
         try:
             event = _decoded(self._event_decoder, line)
@@ -191,7 +191,7 @@ class _TaintRuleKind(Kind[DeviceTaintRule]):
 
 
 class _GroupKind(Kind[PodGroup]):
-    """PodGroups of an API that is off by default, or not Kubernetes' own."""
+    """PodGroups of an alpha or beta API of Kubernetes, or of another project's API."""
 
     may_be_absent: ClassVar[bool] = True
     is_missed: ClassVar[bool] = True
@@ -208,7 +208,7 @@ class _GroupKind(Kind[PodGroup]):
 
 
 def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> Any:
-    """Decode bytes; unexpected nulls are seldom, so they are removed in a second try only."""
+    """Decode bytes; remove unexpected nulls, which are rare, only in a second try."""
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as problem:
@@ -218,12 +218,12 @@ def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> An
 
 
 def _as_it_is(decoded: Any) -> Any:
-    """Return the decoded object itself, where the wire type is the built type."""
+    """Return the decoded object itself: the wire type is the built type."""
     return decoded
 
 
 def _one_line(problem: Exception) -> str:
-    """Describe a problem in one line: messages quote text of the object's owner."""
+    """Return the message of an error in one line: it may quote text of the object's owner."""
     return cut(" ".join(str(problem).split()) or type(problem).__name__)
 
 
@@ -308,11 +308,11 @@ FOREIGN_POD_GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
     )
     for api_version in (SCHEDULER_PLUGINS, VOLCANO)
 }
-"""By API group: watched if `--pod-group-apis` names it, and passed on as `POD_GROUPS`."""
+"""Kinds by API group: watched if `--pod-group-apis` names it, and submitted as `POD_GROUPS`."""
 
 
 def pods_kind(group_apis: Collection[str]) -> Kind[PodInfo]:
-    """Pods, whose groups are also read as these foreign APIs write them: `PODS` without any."""
+    """Return the kind of pods that also reads group names as these foreign APIs write them."""
     by_label = SCHEDULER_PLUGINS.partition("/")[0] in group_apis
     by_annotation = VOLCANO.partition("/")[0] in group_apis
     if by_label and by_annotation:
@@ -328,7 +328,7 @@ def pods_kind(group_apis: Collection[str]) -> Kind[PodInfo]:
 def group_sources(
     watched: Collection[Kind[Any]], group_apis: Iterable[str]
 ) -> tuple[Kind[PodGroup], ...]:
-    """Return the kinds of pod groups by precedence; empty unless groups are watched."""
+    """Return the kinds of pod groups by precedence; empty if no plugin declares `POD_GROUPS`."""
     if POD_GROUPS not in watched:
         return ()
     return (POD_GROUPS, *(FOREIGN_POD_GROUPS[api] for api in group_apis))
@@ -336,17 +336,17 @@ def group_sources(
 
 KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)
 FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in _FOR_PLUGINS}
-"""The kinds that in-tree plugins watch; the others are watched in any case."""
+"""The kinds that in-tree plugins declare; pods, nodes and namespaces are always watched."""
 _KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {
     kind.declared: kind for kind in (*KINDS, TAINT_RULES, POD_GROUPS)
 }
 
 
 def watched_kind(declared: ObjectKind) -> Kind[Any]:
-    """Return the kind that a plugin declares; objects of unknown kinds are dictionaries.
+    """Return the kind that a plugin declares; objects of unknown kinds are decoded to dictionaries.
 
     Raises:
-        ValueError: the kind is unknown and its plural is not given, or the other way round.
+        ValueError: the kind is unknown and has no plural, or is known and has one.
     """
     known = _KNOWN.get(ObjectKind(declared.kind, declared.api_version))
     if known is not None:
@@ -356,7 +356,7 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
     if not declared.plural:
         raise ValueError(f"{declared.kind} ({declared.api_version}): the plural must be declared")
     return Kind[dict[str, Any]](
-        # With its group: others have Services and Nodes too.
+        # With the group: other groups have Services and Nodes too.
         f"{declared.plural}.{declared.group}" if declared.group else declared.plural,
         declared,
         dict[str, Any],

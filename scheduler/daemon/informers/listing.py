@@ -1,4 +1,4 @@
-"""All objects of a kind, listed once; for commands that look at a cluster and end."""
+"""Lists all objects of a kind once, for commands that read a cluster and exit."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,12 +23,12 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 
 async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
-    """List the objects of a kind, and describe those that cannot be decoded.
+    """Return the objects of a kind, and a description of each that cannot be decoded.
 
-    The list is empty if the server does not serve the kind and the kind may be absent.
+    Both are empty if the server does not serve the kind and the kind may be absent.
 
     Raises:
-        ApiError: the server refuses, cannot be reached, or answers something else.
+        ApiError: the server refuses, cannot be reached, or does not answer with a list.
     """
     for place in kind.places or (kind,):
         try:
@@ -55,7 +55,7 @@ async def check_list(session: ApiSession, kind: Kind[Any]) -> None:
 
 async def _whole(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
     for _ in range(_TRIES - 1):
-        # A list may be so long that its version expires on the way.
+        # The continue token of a long list may expire before its last page.
         with suppress(GoneError):
             return await _pages(session, kind)
     return await _pages(session, kind)

@@ -1,7 +1,7 @@
-"""The name and version of the object in bytes that cannot be decoded.
+"""Finds name and version of an object in bytes that cannot be decoded.
 
-API servers write the names and the version of an object before anything its owner can make long or
-deep, so a look at the beginning is enough.
+API servers write the names and the version of an object before any field that its owner can make
+long or deep, so its beginning is enough.
 """
 
 import re
@@ -50,9 +50,9 @@ class MetadataPeek(msgspec.Struct, frozen=True):
 
 
 def peek_metadata(raw: bytes | msgspec.Raw) -> MetadataPeek:
-    """Find the metadata of an object, a list, or a watch event, whatever the rest of its bytes.
+    """Return the metadata at the beginning of an object, a list, or a watch event; never raises.
 
-    A field counts only in its place: tenants choose keys and values of labels and annotations.
+    A field counts only at its path: tenants choose keys and values of labels and annotations.
 
     Cost: linear in the first 64 KiB; no recursion.
     """

@@ -1,4 +1,4 @@
-"""A page of a list, split into its objects while it arrives."""
+"""Splits a page of a list into its objects while the page arrives."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ from scheduler.daemon.informers.paging import PageSize
 from scheduler.daemon.informers.wire import ListMeta, Page, items_decoder, list_query, page_decoder
 
 MAX_HELD_BYTES: Final = 2**25
-"""Most bytes of a page that cannot be split, or of one object."""
+"""Bytes at most of a page that cannot be split, or of one object."""
 
 _HEAD_BYTES: Final = 2**16
 _ITEMS: Final = b'"items":['
@@ -27,9 +27,9 @@ Take = Callable[[Sequence[msgspec.Raw]], Awaitable[None]]
 class PageReader:
     """Reads one page and delivers its objects as they arrive; the rest is held in memory.
 
-    A page can be split if kind and version stand before its objects, and these begin with their
-    metadata, as API servers write lists of built-in kinds. Other pages, and the rest of a page
-    after unreadable bytes, are held until the end.
+    A page can be split if its kind and version precede its objects, and each object begins with its
+    metadata, as in API servers' lists of built-in kinds. Other pages, and the rest of a page after
+    unreadable bytes, are held until the end.
 
     Args:
         kind: the kind to list; a page of another kind is not split.
@@ -52,11 +52,11 @@ class PageReader:
         """Whether the page can be split; None while unknown."""
 
     async def read(self, session: ApiSession, timeout: float, take: Take) -> bytes:
-        """Deliver the objects to `take`, and return the page with those that remain.
+        """Deliver the objects to `take`; return the page with the objects not delivered yet.
 
         Raises:
-            TooLargeError: more would have to be held than is allowed.
-            ApiError: there is no answer, or it broke off: a smaller page gets through sooner.
+            TooLargeError: more than `MAX_HELD_BYTES` would be held.
+            ApiError: there is no answer, or it broke off; then the page size was reduced.
         """
         try:
             async with session.download(self.path, timeout=timeout) as body:
@@ -70,10 +70,10 @@ class PageReader:
         return self._head + self._held
 
     def page(self, body: bytes) -> tuple[Page, Exception | None]:
-        """Decode the page; return it with the reason why its objects cannot be decoded, if so.
+        """Return the decoded page, and the error if its objects cannot be decoded.
 
         Raises:
-            UnavailableError: it is no list: an empty list would empty the store.
+            UnavailableError: the page is no list; taken for an empty one, it would empty the store.
         """
         problem: Exception | None = None
         try:
@@ -88,7 +88,7 @@ class PageReader:
         return page, problem
 
     def _split(self, part: bytes) -> Sequence[msgspec.Raw]:
-        """The objects that end in a part of the page, but for the last one."""
+        """Return the objects that are complete with this part, except the last one."""
         # The bytes held before contain no boundary, except one that ends in the new part.
         searched = max(0, len(self._held) - len(_BETWEEN))
         self._held += part

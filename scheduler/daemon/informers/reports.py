@@ -1,4 +1,4 @@
-"""The logs and metrics of an informer, and their rate limits."""
+"""Logs and counts the failures of an informer, and limits the rate of its log lines."""
 
 from collections.abc import Collection
 from typing import Final
@@ -12,7 +12,7 @@ from scheduler.observability.logs import get_logger, verbose
 
 UNKNOWN: Final = "unknown"
 LOG_AGAIN_SECONDS: Final = 60.0
-"""A problem that lasts is logged this often."""
+"""Interval between logs of a problem that lasts."""
 
 MAX_REPORTED: Final = 1024
 """Malformed objects that are remembered, so that each is reported once."""
@@ -21,17 +21,17 @@ log = get_logger(__name__)
 
 
 class Outage:
-    """Logs for all kinds together that the API server does not answer, and that it does again."""
+    """Logs once for all kinds that the API server does not answer, and that it answers again."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._without_answer: set[str] = set()
-        """Kinds that have not been well since; some are told late that the server is back."""
+        """Kinds without an answer yet: some request again long after the server answers."""
         self._since: float | None = None
         self._log_again = 0.0
 
     def note(self, kind: str, reason: str, pause: float) -> None:
-        """Log a request without an answer: once in an outage, and again when it lasts for long."""
+        """Log a request without an answer: once per outage, and again while the outage lasts."""
         now = self._clock.monotonic()
         is_news = self._since is None and kind not in self._without_answer
         self._without_answer.add(kind)
@@ -46,7 +46,7 @@ class Outage:
         )
 
     def end(self, kind: str) -> None:
-        """Note an answer about a kind; the first one in an outage is logged."""
+        """Note an answer about a kind; the first answer ends the outage and is logged."""
         if kind not in self._without_answer:
             return
         self._without_answer.discard(kind)
@@ -57,7 +57,7 @@ class Outage:
 
 
 class Reports:
-    """Logs and counts for one kind."""
+    """Logs and counts the failures of one kind's informer."""
 
     def __init__(
         self, kind: str, metrics: InformerMetrics, clock: Clock, outage: Outage | None = None
@@ -73,11 +73,11 @@ class Reports:
         """Versions of malformed objects that were reported, by key."""
 
     def restart(self, reason: str) -> None:
-        """Count the end of a watch: `ended` in good order, `failed`, or `expired` (list again)."""
+        """Count the end of a watch by reason: `ended` by the server, `failed`, or `expired`."""
         self._metrics.watch_restarts[self._kind, reason].inc()
 
     def all_is_well(self) -> None:
-        """Note a recovery: it is logged, and the next failure is logged at once."""
+        """Note that the watch works; log the recovery, and the next failure at once."""
         self._outage.end(self._kind)
         if self._failing_since is not None:
             log.info(
@@ -88,9 +88,9 @@ class Reports:
             self._failing_since = None
 
     def failed(self, reason: str, pause: float, *, is_answer: bool = True) -> None:
-        """Log a failure once, and again after it has lasted for long.
+        """Log a failure once, and again every `LOG_AGAIN_SECONDS` while it lasts.
 
-        `is_answer` says that the API server refused; without an answer all kinds are concerned.
+        With `is_answer` the API server refused the request; otherwise all kinds have an outage.
         """
         if not is_answer:
             self._outage.note(self._kind, reason, pause)
@@ -110,7 +110,7 @@ class Reports:
         )
 
     def malformed(self, seen: MetadataPeek, problem: Exception) -> None:
-        """Count and log an object that cannot be decoded, each version of it once."""
+        """Count and log an object that cannot be decoded, once per resource version."""
         key = key_of(seen)
         if key and self._reported.get(key) == seen.resource_version:
             return
@@ -130,5 +130,5 @@ class Reports:
         return self._reported.keys()
 
     def forget(self, key: str) -> None:
-        """Forget an object that is gone."""
+        """Forget a malformed object that was deleted."""
         self._reported.pop(key, None)

@@ -1,7 +1,7 @@
 """Detects an API server that was restored from a backup.
 
-A restored server answers a watch from a version that it has not reached again with silence, and
-one from a version that it has reached again with other events. Versions and the newest object seen
+From a version that a restored server has not reached again, a watch delivers nothing; from one that
+it has reached again, it delivers other events. The server's version and the newest object seen
 reveal both, in one small request.
 
 Source: kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd (restoring), KEP-5504
@@ -23,24 +23,24 @@ from scheduler.daemon.informers.store import key_of
 from scheduler.daemon.informers.wire import page_decoder
 
 _KEPT: Final = 8
-"""Number of objects kept: some of the newest may be gone by the time of a check."""
+"""Number of objects kept: some of the newest may be deleted before a check."""
 
 
 class RestoreDetector:
-    """The newest objects that were seen of one kind, newest last."""
+    """Remembers the newest objects of one kind, newest last, and compares them with the server."""
 
     def __init__(self, kind: Kind[Any]) -> None:
         self._kind = kind
         self._seen: deque[ObjectMeta] = deque(maxlen=_KEPT)
 
     def saw(self, meta: ObjectMeta) -> None:
-        """Note an object, unless it is older than those already known."""
+        """Note an object, unless it is older than the newest noted one."""
         seen = self._seen
         if not seen or is_older_version(seen[-1].resource_version, meta.resource_version):
             seen.append(meta)
 
     def forget(self) -> None:
-        """Forget the versions seen: they belong to another history of the server."""
+        """Forget the noted versions: they belong to a history that a restore has undone."""
         self._seen.clear()
 
     async def ask(
@@ -55,10 +55,10 @@ class RestoreDetector:
             version: the version of the store.
 
         Returns:
-            A description of the state that is older there than here; empty if none is known.
+            What shows that the server's state is older than the store; empty if nothing does.
 
         Raises:
-            GoneError: the newest object is gone, which proves nothing.
+            GoneError: the newest object is gone, which does not prove a restore.
             ApiError: the request failed.
         """
         known = self._newest(store)
@@ -68,7 +68,7 @@ class RestoreDetector:
             page = page_decoder.decode(answer.body)
             found = [self._kind.decode(raw) for raw in page.items or ()]
         except (*UNREADABLE, MalformedObjectError):
-            # An unreadable answer proves nothing: the watch will show.
+            # An unreadable answer does not prove a restore.
             return ""
         there = page.metadata.resource_version
         if is_older_version(there, version):
@@ -82,7 +82,7 @@ class RestoreDetector:
         return f"{key_of(known)} is as it was before" if is_older and meta.uid == known.uid else ""
 
     def _newest(self, store: Mapping[str, Any]) -> ObjectMeta | None:
-        """Return the newest noted object that is unchanged in the store."""
+        """Return the newest noted object that is in the store in the same version."""
         for meta in reversed(self._seen):
             known = store.get(key_of(meta))
             if known is not None:

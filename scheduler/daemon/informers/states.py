@@ -4,7 +4,7 @@
       ^  ──list complete (one page)────────────────────────────> ^  ^                │
       └──────────── expired, from anywhere ──────────────────────┘  └── ended/failed ┘
 
-This file does not know what a kind, a request or a time is.
+This file depends on no kind, request or clock.
 """
 
 from enum import Enum, auto
@@ -20,13 +20,13 @@ class State(Enum):
     """
 
     EMPTY = auto()
-    """No version is known: a list must be begun. The store may hold objects of an earlier list."""
+    """No version is known: a list must begin. The store may hold objects of an earlier list."""
     PAGING = auto()
     """Some pages of a list have been taken; a continue token leads to the next one."""
     LISTED = auto()
     """The store is a complete list of a known version; no watch is open."""
     WATCHING = auto()
-    """A watch is open and everything in the store is as of the version last seen."""
+    """A watch is open; the store has the state of the version last seen."""
 
 
 class StepResult(Enum):
@@ -35,11 +35,11 @@ class StepResult(Enum):
     PAGE = auto()
     """A page of a list was taken and more follow."""
     LIST_COMPLETE = auto()
-    """The last object of a list was taken: its version is known."""
+    """The last page of a list was taken: the version of the list is known."""
     OPENED = auto()
     """The server has accepted a watch."""
     ENDED = auto()
-    """The server has ended the watch in good order."""
+    """The server has ended the watch without an error."""
     EXPIRED = auto()
     """The version or the continue token is too old (410, as status or as an event)."""
     FAILED = auto()
@@ -47,7 +47,7 @@ class StepResult(Enum):
 
 
 class IllegalTransitionError(SchedulerError):
-    """A step had an outcome that its state cannot have: a bug."""
+    """An informer's step had a result that its state does not allow: a bug."""
 
 
 TRANSITIONS: Final[dict[tuple[State, StepResult], State]] = {
@@ -69,10 +69,10 @@ TRANSITIONS: Final[dict[tuple[State, StepResult], State]] = {
 
 
 def next_state(state: State, outcome: StepResult) -> State:
-    """Return the state after a step.
+    """Return the state after a step with this result.
 
     Raises:
-        IllegalTransitionError: the state cannot have that outcome.
+        IllegalTransitionError: `TRANSITIONS` has no such result for the state.
     """
     try:
         return TRANSITIONS[state, outcome]

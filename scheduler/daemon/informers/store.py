@@ -1,4 +1,4 @@
-"""The objects of one kind by name, and the listeners to their changes."""
+"""The objects of one kind by name, and the handlers of their changes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
@@ -12,32 +12,32 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Handler(Protocol[T_contra]):
-    """Receives changes of objects. Handlers record, they never decide; they must be quick."""
+    """Receives changes of objects. A handler runs in the event loop and must be quick."""
 
     def on_add(self, obj: T_contra) -> None:
-        """An object is new."""
+        """Handle a new object."""
         ...
 
     def on_update(self, old: T_contra, new: T_contra) -> None:
-        """An object has changed."""
+        """Handle a changed object."""
         ...
 
     def on_delete(self, obj: T_contra) -> None:
-        """An object is gone, or no longer selected; `obj` is its last known state."""
+        """Handle an object that is gone or no longer selected; `obj` is its last known state."""
         ...
 
 
 class Store(Mapping[str, T], Generic[T]):
     """The objects by `namespace/name`, or `name` where the kind has no namespaces.
 
-    Invariant: the handlers know exactly the objects in it: each one was added once and not deleted
-    since, and `on_update` always names the object that they know.
+    Invariant: the handlers know exactly the stored objects. Each was added once and not deleted
+    since, and the `old` object of `on_update` is the one they received last.
     """
 
     def __init__(self, meta_of: Callable[[T], ObjectMeta]) -> None:
         self._meta_of = meta_of
         self._objects: dict[str, dict[str, T]] = {}
-        """By namespace and name: a key would be one more text for each of very many pods."""
+        """By namespace and name: joined keys would cost one more string for each pod."""
         self._handlers: list[Handler[T]] = []
 
     @override
@@ -63,14 +63,14 @@ class Store(Mapping[str, T], Generic[T]):
             handler.on_add(obj)
 
     def key_of(self, obj: T) -> str:
-        """Return the key of an object."""
+        """Return the key of an object in this store."""
         return key_of(self._meta_of(obj))
 
     def apply(self, obj: T) -> None:
         """Store the current state of an object.
 
-        An object of another UID is another object: the old one is deleted first. A version that
-        the store already has changes nothing.
+        If the UID differs, the stored object is deleted first. A version that the store already has
+        changes nothing.
         """
         meta = self._meta_of(obj)
         name = meta.name
@@ -93,10 +93,10 @@ class Store(Mapping[str, T], Generic[T]):
             handler.on_add(obj)
 
     def remove(self, key: str) -> None:
-        """Remove an object; an unknown one is ignored.
+        """Remove an object; ignore a key that is not in the store.
 
-        Handlers get the last state that they know, not the last state of the object. A pod must not
-        leave as a bound one if the handlers never heard of its binding.
+        Handlers get the last state that they know, not the state in the watch event. A pod must not
+        be deleted as a bound pod if no handler received its binding.
         """
         namespace, _, name = key.rpartition("/")
         objects = self._objects.get(namespace, {})
@@ -112,7 +112,7 @@ class Store(Mapping[str, T], Generic[T]):
 
 
 class Named(Protocol):
-    """Metadata, as far as a key needs it."""
+    """The metadata that a key consists of."""
 
     @property
     def name(self) -> str:
@@ -126,5 +126,5 @@ class Named(Protocol):
 
 
 def key_of(meta: Named) -> str:
-    """`namespace/name`, or `name` without a namespace."""
+    """Return `namespace/name`, or `name` without a namespace."""
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

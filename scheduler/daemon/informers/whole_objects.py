@@ -1,8 +1,8 @@
-"""Pods and nodes as their owners wrote them, for extenders that receive whole objects.
+"""Keeps pods and nodes with all their fields, for extenders that receive whole objects.
 
-The engine keeps only the fields that scheduling reads. The rest is kept here, and only if an
-extender is configured that needs it: waiting pods, packed; nodes, ready to be sent; and running
-pods if an extender receives victims as whole objects.
+The engine keeps only the fields that scheduling reads. This module keeps whole objects if an
+extender is configured that needs them: pending pods, compressed; nodes, encoded; and assigned pods
+if an extender receives victims as whole objects.
 """
 
 import zlib
@@ -26,7 +26,7 @@ class KeptObjects:
     """The whole objects kept for extenders; see `client.extenders.WholeObjects`.
 
     Args:
-        wants_pod: whether a pod is kept in its present state.
+        wants_pod: whether a pod, in its present state, is kept.
         keeps_nodes: whether nodes are kept.
         pods: the kind that decodes pods.
     """
@@ -43,7 +43,7 @@ class KeptObjects:
         self._pods_kind = pods
         self._pods: dict[str, bytes] = {}
         self._nodes: dict[str, bytes] = {}
-        """Nodes as received, until an extender needs them."""
+        """Nodes as received, until the first request to an extender that needs them."""
         self._bodies: dict[str, bytes] = {}
         """Nodes as sent to extenders; encoded once for each version of a node."""
 
@@ -52,31 +52,31 @@ class KeptObjects:
 
     @property
     def pods_kind(self) -> Kind[PodInfo]:
-        """The kind of pods to watch instead of the given one."""
+        """The kind to watch instead of the given kind of pods; its decoder keeps the bytes."""
         return self._pods_kind.keeping(self._keep_pod)
 
     @property
     def nodes_kind(self) -> Kind[Node]:
-        """The kind of nodes to watch instead of `NODES`."""
+        """The kind to watch instead of `NODES`; its decoder keeps the bytes."""
         return NODES.keeping(self._keep_node) if self._keeps_nodes else NODES
 
     @property
     def pods_handler(self) -> Handler[PodInfo]:
-        """The handler that drops pods that are gone."""
+        """The handler that drops the bytes of deleted pods."""
         return _Gone(lambda pod: self._pods.pop(pod.uid, None))
 
     @property
     def nodes_handler(self) -> Handler[Node]:
-        """The handler that drops nodes that are gone."""
+        """The handler that drops the bytes of deleted nodes."""
         return _Gone(self._forget_node)
 
     def pod(self, uid: str) -> bytes | None:
-        """Return a pod in the form that is sent."""
+        """Return a pod as sent to extenders; None if it is not kept."""
         packed = self._pods.get(uid)
         return None if packed is None else zlib.decompress(packed)
 
     def node(self, name: str) -> bytes | None:
-        """Return a node in the form that is sent."""
+        """Return a node as sent to extenders; None if it is not kept."""
         written = self._nodes.pop(name, None)
         if written is not None:
             self._bodies[name] = object_body(written)
@@ -97,7 +97,7 @@ class KeptObjects:
 
 
 class _Gone(Generic[T]):
-    """A handler that passes on deleted objects only."""
+    """A handler that calls `forget` for deleted objects, and ignores other changes."""
 
     def __init__(self, forget: Callable[[T], object]) -> None:
         self._forget = forget
@@ -127,7 +127,7 @@ def kept_for(extenders: Extenders, pods: Kind[PodInfo]) -> KeptObjects:
     def wants(pod: PodInfo) -> bool:
         if pod.node_name:
             return wants_victims
-        # Whatever its profile: the configuration may name that one later.
+        # Pods of unknown profiles too: a reloaded configuration may name their profile.
         return bool(extenders.interested_in(pod, *Verb))
 
     return KeptObjects(wants, keeps_nodes=keeps_nodes, pods=pods)

@@ -23,7 +23,7 @@ class ListMeta(_Envelope):
 
 
 class Page(_Envelope):
-    """One page of a list, its objects still to be read."""
+    """One page of a list; its objects are not decoded yet."""
 
     kind: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
@@ -31,14 +31,14 @@ class Page(_Envelope):
 
 
 class WatchEvent(_Envelope):
-    """A watch event, its object still to be read."""
+    """A watch event; its object is not decoded yet."""
 
     type: str
     object: msgspec.Raw
 
 
 class Bookmark(_Envelope):
-    """The object of a bookmark, of which only the version counts."""
+    """The object of a bookmark event; only its version is used."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
@@ -50,7 +50,7 @@ bookmark_decoder: Final = msgspec.json.Decoder(Bookmark)
 
 
 def list_query(field_selector: str, page_size: int, continue_: str) -> str:
-    """The query of a list request."""
+    """Return the query of a list request."""
     parts = [f"fieldSelector={field_selector}"] if field_selector else []
     parts.append(f"limit={page_size}")
     if continue_:
@@ -59,7 +59,7 @@ def list_query(field_selector: str, page_size: int, continue_: str) -> str:
 
 
 def watch_query(field_selector: str, version: str, timeout_seconds: int) -> str:
-    """The query of a watch request."""
+    """Return the query of a watch request."""
     parts = [f"fieldSelector={field_selector}"] if field_selector else []
     parts += ["watch=true", "allowWatchBookmarks=true", f"timeoutSeconds={timeout_seconds}"]
     parts.append(f"resourceVersion={quote(version, safe='')}")

@@ -1,1 +1,1 @@
-"""Leader election among several schedulers: a Lease, and never two leaders at once."""
+"""Leader election by a Lease: at most one of several schedulers leads at a time."""

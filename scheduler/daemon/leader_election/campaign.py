@@ -1,7 +1,7 @@
-"""A campaign in a thread of its own: a long step of the main loop does not cost the lease.
+"""Runs a campaign in its own thread: a stall of the main event loop does not lose the lease.
 
-The thread claims and renews only for a main loop that turns. For one that has stood still for
-longer than the renew deadline it does neither, so that another instance takes over.
+The thread acquires and renews the lease only while the main loop runs. If the loop has stalled for
+longer than the renew deadline, the thread lets the lease expire, and another instance acquires it.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ class MainLoop:
     """The main event loop, as seen by a campaign in another thread.
 
     Args:
-        call_soon: has the loop call something, from any thread.
-        clock: the time.
+        call_soon: schedules a callback in the loop, from any thread.
+        clock: measures the stalls of the loop.
     """
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object], clock: Clock) -> None:
@@ -29,11 +29,11 @@ class MainLoop:
         self._is_asked = False
 
     def tell(self, callback: Callable[[], None]) -> None:
-        """Have a callback called in the main loop; callbacks keep their order."""
+        """Schedule a callback in the main loop; callbacks keep their order."""
         self._call_soon(callback)
 
     def silent_seconds(self) -> float:
-        """Return the seconds since the loop last answered a probe, and send the next probe."""
+        """Return the seconds since the loop last ran a probe, and schedule the next probe."""
         if not self._is_asked:
             self._is_asked = True
             self._call_soon(self._turned)
@@ -45,18 +45,18 @@ class MainLoop:
 
 
 Campaign: TypeAlias = Callable[[Lock, MainLoop], Coroutine[Any, Any, None]]
-"""Waits for the lease and renews it until it is lost, with a lock of the loop that it runs in."""
+"""Acquires the lease and renews it until it is lost, by a lock of the loop that it runs in."""
 
 
 class CampaignThread:
-    """Runs a campaign in a thread with a loop and connections of its own.
+    """Runs a campaign in a thread with its own loop and connections.
 
-    These are open when the lease is won: a new leader begins with many binds, and must not renew
-    behind their handshakes.
+    The connections are open when the lease is acquired: renewals of a new leader do not wait for
+    the TLS handshakes of its first binds.
 
     Args:
         open_lock: makes a lock for the thread's loop; called there with the main loop.
-        clock: the time.
+        clock: measures the stalls of the main loop.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class CampaignThread:
         self._clock = clock
 
     async def __call__(self, campaign: Campaign) -> None:
-        """Run a campaign to its end. Cancelled, it returns when the thread is done."""
+        """Run a campaign to its end. If cancelled, return after the thread has ended."""
         home = asyncio.get_running_loop()
         loop = asyncio.new_event_loop()
         task = loop.create_task(self._work(campaign, home))
@@ -83,7 +83,7 @@ class CampaignThread:
                 with suppress(RuntimeError):  # the main loop is closed already
                     home.call_soon_threadsafe(ended.set)
 
-        # A process that ends must not wait for an API server that does not answer.
+        # The end of the process must not wait for an API server that does not answer.
         Thread(target=run, name="lease", daemon=True).start()
         try:
             await ended.wait()
@@ -100,5 +100,5 @@ class CampaignThread:
 
 
 async def in_this_loop(lock: Lock, clock: Clock, campaign: Campaign) -> None:
-    """Campaign beside everything else: a long step of the loop may cost the lease."""
+    """Run a campaign in the current loop; a stall of the loop may lose the lease."""
     await campaign(lock, MainLoop(lambda callback: callback(), clock))

@@ -1,8 +1,8 @@
-"""The candidacy for a Lease that the control plane grants: with the gate CoordinatedLeaderElection.
+"""Keeps a LeaseCandidate: with the gate CoordinatedLeaderElection the control plane elects.
 
-A process publishes a LeaseCandidate with its version, and renews it whenever the control plane
-asks (`pingTime`), within five seconds. The control plane writes the name of the candidate that it
-chose into the Lease.
+A process publishes a LeaseCandidate with its version, and renews it within five seconds of each
+ping of the control plane (`pingTime`). The control plane writes the name of the elected candidate
+into the Lease.
 
 Source: k8s.io/client-go tools/leaderelection/leasecandidate.go v0.36; kubernetes
 pkg/controlplane/controller/leaderelection v1.36. Differs: a process that ends deletes its
@@ -26,14 +26,14 @@ from scheduler.observability.logs import get_logger
 log = get_logger(__name__)
 
 STRATEGY: Final = "OldestEmulationVersion"
-"""The oldest version leads: during an upgrade no new version writes what an old one must read."""
+"""The oldest version leads: during an upgrade no old version reads what a new one wrote."""
 RENEWAL: Final = timedelta(minutes=5)
-"""Interval of renewals; a candidate that is not renewed for half an hour is deleted."""
+"""Interval of renewals; the control plane deletes a candidate half an hour after its renewal."""
 _REQUEST_SECONDS: Final = 2.0
 
 
 class LeaseCandidateClient(Protocol):
-    """The candidate; `scheduler.daemon.client.lease_candidates.CandidateRecord` is the real one."""
+    """The interface of `scheduler.daemon.client.lease_candidates.CandidateRecord`."""
 
     name: str
 
@@ -53,7 +53,7 @@ class LeaseCandidateClient(Protocol):
 
 
 def semantic_version(version: str) -> str:
-    """The three numbers with which a version of Python begins, as semver has them.
+    """Return the three numbers at the beginning of a PEP 440 version, as a semantic version.
 
     The API server refuses candidates of version 0.0.0.
     """
@@ -65,12 +65,12 @@ def semantic_version(version: str) -> str:
 def answer(
     found: LeaseCandidateSpec | None, lease_name: str, version: str, wall: datetime
 ) -> LeaseCandidateSpec | None:
-    """Return the LeaseCandidate to write, given the present one; None while no write is due.
+    """Return the LeaseCandidate to write, given the present one; None if no write is due.
 
     Args:
         found: the present candidate, or None.
-        lease_name: the Lease that it is a candidate for.
-        version: of this process, as semver.
+        lease_name: the name of the Lease.
+        version: the semantic version of this process.
         wall: the time of day.
     """
     if found is None:
@@ -82,10 +82,11 @@ def answer(
             strategy=STRATEGY,
         )
     renewed, pinged = _moment(found.renew_time), _moment(found.ping_time)
-    if pinged is not None and (renewed is None or pinged > renewed):
-        return replace(found, renew_time=micro_time(max(wall, pinged)))
-    if renewed is None or wall - renewed >= RENEWAL:
-        return replace(found, renew_time=micro_time(wall))
+    now = wall if pinged is None else max(wall, pinged)
+    is_asked = pinged is not None and (renewed is None or pinged > renewed)
+    # A time in the future, written while this clock was wrong, would answer for a dead process.
+    if is_asked or renewed is None or abs(now - renewed) >= RENEWAL:
+        return replace(found, renew_time=micro_time(now))
     return None
 
 
@@ -98,13 +99,13 @@ def _moment(written: str | None) -> datetime | None:
 
 
 class Candidacy:
-    """One candidate, from the moment when its process could lead until it ends.
+    """Publishes the LeaseCandidate of this process while the process can lead.
 
     Args:
         record: the candidate on the API server.
-        lease_name: the Lease that it is a candidate for.
-        version: of this process.
-        clock: the time.
+        lease_name: the name of the Lease.
+        version: the version of Stowage.
+        clock: the clock of renewals.
         period: seconds between two reads.
     """
 
@@ -123,7 +124,7 @@ class Candidacy:
         self._period = period
 
     async def stand(self) -> None:
-        """Keep the candidate and answer pings, for ever; delete the candidate when cancelled."""
+        """Renew the candidate and answer pings until cancelled; then delete the candidate."""
         problem = ""
         try:
             while True:
@@ -131,7 +132,7 @@ class Candidacy:
                     await self._look()
                     problem = ""
                 except ConflictError:
-                    # The control plane has sent a ping meanwhile: the next read answers it.
+                    # The control plane has written a ping: the next read finds it.
                     pass
                 except Exception as found:  # noqa: BLE001 - every failure is one look in vain
                     told = str(found) or type(found).__name__
@@ -150,7 +151,7 @@ class Candidacy:
             await self._record.put(found, said, _REQUEST_SECONDS)
 
     async def _withdraw(self) -> None:
-        """Delete the candidate; fails silently: an election then waits five seconds for it."""
+        """Delete the candidate; log a failure: the next election then waits five seconds for it."""
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 await self._record.delete(_REQUEST_SECONDS)

@@ -1,6 +1,7 @@
-"""Takes part in an election: reads and writes the Lease, on time, whatever the API server does."""
+"""Takes part in an election: reads and writes the Lease, and steps down in time on failures."""
 
 import asyncio
+import math
 import random
 import socket
 import uuid
@@ -26,12 +27,12 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionCallbacks:
-    """The callbacks of an elector. Called in the loop; must be quick.
+    """The callbacks of an elector, called in its loop; they must be quick.
 
     Attributes:
-        on_started_leading: this process leads.
-        on_stopped_leading: it no longer leads: stop writing at once.
-        on_event: a text for an event about the Lease, as upstream words it.
+        on_started_leading: called when this process begins to lead.
+        on_stopped_leading: called when it no longer leads: stop writing at once.
+        on_event: called with the note of an event about the Lease, in upstream's words.
     """
 
     on_started_leading: Callable[[], None] = _nothing
@@ -40,9 +41,9 @@ class ElectionCallbacks:
 
 
 def unique_identity(separator: str = "_") -> str:
-    """An identity no other process has: the host's name and a random part.
+    """Return a unique identity: the host name and a random part.
 
-    With a dash it is also a name that an object can have.
+    With a dash as separator it is a valid object name too.
 
     Source: cmd/kube-scheduler/app/options/options.go (makeLeaderElectionConfig) v1.36.
     """
@@ -50,16 +51,16 @@ def unique_identity(separator: str = "_") -> str:
 
 
 class LeaderElector:
-    """One candidate.
+    """One candidate of the election.
 
     Args:
-        lock: the Lease, as the loop that this runs in reaches it.
+        lock: the Lease, with connections of the loop of `run`.
         settings: the identity and the times of this candidate.
-        clock: the time.
+        clock: the clock of terms and renewals.
         rng: spreads the reads of candidates.
-        callbacks: called in the loop that this runs in.
-        campaigning: runs the campaign, maybe in a thread of its own; by default in this loop.
-        candidacy: keeps a LeaseCandidate meanwhile, if the control plane grants the lease.
+        callbacks: called in the loop of `run`.
+        campaigning: runs the campaign, possibly in its own thread; by default in the loop of `run`.
+        candidacy: keeps a LeaseCandidate during `run`, if the control plane elects the leader.
     """
 
     def __init__(  # noqa: PLR0913 - what a candidate is made of
@@ -82,11 +83,13 @@ class LeaderElector:
         self._callbacks = callbacks or ElectionCallbacks()
         self._election = Election(settings)
         self._lease: Lease | None = None
-        """The Lease as our last successful write left it; None when it must be read first."""
+        """The Lease after the last successful write of this process; None if it must be read."""
         self._has_claimed = False
-        """Whether the Lease may name this process: a claim was sent, answered or not."""
+        """Whether the Lease may name this process: a claim was sent, with or without an answer."""
         self._is_held_back = False
         """Whether the last attempt was left out, because the main loop stands still."""
+        self._wrote_at = -math.inf
+        """The time at which the last write left."""
         self._reported_leader = ""
         self._reported_problem = ""
         self._leads = asyncio.Event()
@@ -102,11 +105,21 @@ class LeaderElector:
         return self._election.holder
 
     def is_leading(self) -> bool:
-        """Whether this process may write now. Pass this to `PodWrites` as its fence.
+        """Whether this process is the leader.
 
-        It holds right after a freeze too: the clock has advanced, whatever we have missed.
+        The answer is right even after the process was stopped: the clock has advanced meanwhile.
         """
         return self._election.is_leading(self._clock.boot())
+
+    def may_write(self) -> bool:
+        """Whether this process may write now. Pass this to `PodWrites` as its fence.
+
+        The write counts as sent: see `release_lost`.
+        """
+        if not self.is_leading():
+            return False
+        self._wrote_at = self._clock.boot()
+        return True
 
     def check_healthy(self) -> str | None:
         """Return the problem for the health endpoint, or None."""
@@ -117,9 +130,9 @@ class LeaderElector:
         await self._leads.wait()
 
     async def observe(self) -> None:
-        """Read the lease for ever, without taking it. Run it as a task until `run`.
+        """Read the lease until cancelled, without acquiring it. Run it as a task before `run`.
 
-        So the lease of a holder that is gone expires while this process still gets ready.
+        So the lease of a crashed holder expires while the caches of this process sync.
         """
         while True:
             await self._attempt(partial(self._look, self._lock))
@@ -127,9 +140,9 @@ class LeaderElector:
             await self._stand_by()
 
     async def run(self) -> None:
-        """Wait for the lease, keep it, and return when it is lost. Run it as a task.
+        """Acquire the lease, renew it, and return when it is lost. Run it as a task.
 
-        Keep it running while work in flight is drained on exit; then cancel it and `release`.
+        On exit, cancel the task only after binds in flight are drained; then call `release`.
         """
         standing = None
         if self._candidacy is not None:
@@ -146,29 +159,47 @@ class LeaderElector:
                 self._callbacks.on_stopped_leading()
 
     async def release(self) -> None:
-        """Give the lease back, if it is ours, so that a standby need not wait for its end.
+        """Release the lease if this process holds it, so that a standby need not wait for expiry.
 
-        Fails silently: the lease then expires.
+        A failure is logged: the lease then expires.
         """
+        await self._give_back(self._settings.renew_deadline_seconds / 2)
+
+    async def release_lost(self) -> None:
+        """Give a lost lease back if all writes left long ago. The caller awaits no answer to one.
+
+        A write without an answer may still be carried out. If the lease ran out, another would lead
+        `lease duration - renew deadline` after the last write at the earliest; so it does now.
+        Fails silently, after a retry period at most: the process is to end.
+        """
+        settings = self._settings
+        since = self._clock.boot() - self._wrote_at
+        if since < settings.lease_duration_seconds - settings.renew_deadline_seconds:
+            reason = f"a write left {since:.1f} s ago"
+            log.info("Lease not released; it will run out", reason=reason)
+            return
+        await self._give_back(settings.retry_period_seconds)
+
+    async def _give_back(self, timeout: float) -> None:
         self._election.step_down()
         if not self._has_claimed:
             return
-        timeout = self._settings.renew_deadline_seconds / 2
         try:
             async with asyncio.timeout(timeout):
-                # The known record may be old: a renewal can have been under way at the end.
+                # The known record may be old: a renewal may have been under way at cancellation.
                 lease = await self._lock.get(timeout)
                 if lease is not None and lease.spec.holder_identity == self.identity:
                     spec = released(lease.spec, self._clock.wall())
                     await self._lock.update(lease, spec, timeout)
+                    log.info("Lease released", lease=self._lock.name)
         except (ApiError, TimeoutError) as problem:
             reason = str(problem) or type(problem).__name__
             log.warning("Lease not released; it will run out", reason=reason)
 
     async def _campaign(self, lock: Lock, main: MainLoop) -> None:
-        """See `Campaign`. Nothing else changes the election meanwhile.
+        """See `Campaign`. During the campaign only this coroutine changes the election.
 
-        The main loop reads one number of it, until when this process leads.
+        The main loop reads one number of it: the time until which this process leads.
         """
         started = await self._acquire(lock, main)
         log.info("Leading", identity=self.identity)
@@ -182,7 +213,7 @@ class LeaderElector:
         self._callbacks.on_started_leading()
 
     async def _acquire(self, lock: Lock, main: MainLoop) -> float:
-        """Wait for the lease; return the time at which the attempt that won it began."""
+        """Acquire the lease; return the time at which the successful attempt began."""
         while True:
             started = self._clock.boot()
             await self._attempt_for(main, partial(self._acquire_or_renew, lock))
@@ -194,7 +225,7 @@ class LeaderElector:
             await self._stand_by()
 
     async def _pass_on(self, lock: Lock, timeout: float) -> None:
-        """Give back a lease that ended before this process led: nothing is in flight under it."""
+        """Release a lease whose term ended before this process led: no bind is in flight."""
         lease = await self._look(lock, timeout)
         if lease is not None and self._election.is_to_be_passed_on():
             await lock.update(lease, released(lease.spec, self._clock.wall()), timeout)
@@ -204,8 +235,8 @@ class LeaderElector:
 
     async def _renew(self, lock: Lock, main: MainLoop, started: float) -> None:
         while True:
-            due = min(started + self._settings.retry_period_seconds, self._election.valid_until)
-            await asyncio.sleep(max(0.0, due - self._clock.boot()))
+            now = self._clock.boot()
+            await asyncio.sleep(max(0.0, self._election.renewal_due(started, now) - now))
             if not self.is_leading():
                 return
             started = self._clock.boot()
@@ -214,7 +245,7 @@ class LeaderElector:
     async def _attempt_for(
         self, main: MainLoop, step: Callable[[float], Awaitable[object]]
     ) -> None:
-        """Try once, unless the main loop has stood still for too long to lead."""
+        """Make one attempt, unless the main loop has stalled for the renew deadline."""
         silent = main.silent_seconds()
         is_stalled = silent >= self._settings.renew_deadline_seconds
         if not is_stalled:
@@ -224,10 +255,10 @@ class LeaderElector:
         self._is_held_back = is_stalled
 
     async def _attempt(self, step: Callable[[float], Awaitable[object]]) -> None:
-        """Try once to read, get or keep the lease. Any error is one failed attempt.
+        """Make one attempt to read, acquire or renew the lease; log any error of it.
 
-        A candidate reads and then writes: each request has its own time, as in client-go. A slow
-        read would otherwise leave too little to the write, again and again.
+        A candidate reads and then writes: each request has its own timeout, as in client-go.
+        Otherwise a slow read would leave too little time to the write in each attempt.
         """
         timeout = self._election.attempt_timeout(self._clock.boot())
         try:
@@ -237,7 +268,7 @@ class LeaderElector:
             if verbose(4):
                 log.info("Lease taken or changed by another", lease=self._lock.name)
         except Exception as problem:  # noqa: BLE001 - every failure counts as one attempt
-            # Nothing may keep an elector from noticing that its time is over.
+            # No error may keep the elector from stepping down when its term ends.
             self._report_problem(str(problem) or type(problem).__name__)
         else:
             self._reported_problem = ""
@@ -260,14 +291,14 @@ class LeaderElector:
         try:
             written = await _write(lock, lease, spec, timeout)
         except ConflictError:
-            # Another candidate may lead by now; not to look would make two leaders.
+            # Another candidate may hold the lease now: without a read, both would lead.
             await self._look(lock, timeout)
             raise
         election.claimed(written.spec, sent_at, clock.boot())
         self._lease = written
 
     def _report_problem(self, reason: str) -> None:
-        """Log a new problem once: a standby that lacks a right would log it every second."""
+        """Log a problem if it is new: a standby without RBAC rights would log it every second."""
         if reason != self._reported_problem:
             self._reported_problem = reason
             log.warning("Lease not reachable", lease=self._lock.name, reason=reason)
@@ -280,7 +311,7 @@ class LeaderElector:
 
 
 async def _write(lock: Lock, lease: Lease | None, spec: LeaseSpec, timeout: float) -> Lease:
-    """Replace the Lease, or create it; also if it was deleted since it was read."""
+    """Replace the Lease; create it if it is None or was deleted since it was read."""
     if lease is not None:
         try:
             return await lock.update(lease, spec, timeout)

@@ -1,4 +1,4 @@
-"""The lock of an election."""
+"""The interface of the Lease for an election."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from scheduler.daemon.client.leases import Lease, LeaseSpec
 
 
 class Lock(Protocol):
-    """The Lease; `scheduler.daemon.client.leases.LeaseLock` is the real one."""
+    """The interface of `scheduler.daemon.client.leases.LeaseLock`."""
 
     name: str
 
@@ -15,9 +15,9 @@ class Lock(Protocol):
         ...
 
     async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
-        """Create the Lease; fails if it exists."""
+        """Create the Lease; raise ConflictError if it exists."""
         ...
 
     async def update(self, lease: Lease, spec: LeaseSpec, timeout: float) -> Lease:
-        """Replace the Lease; fails if it has changed since `lease` was read."""
+        """Replace the Lease; raise ConflictError if it has changed since `lease` was read."""
         ...

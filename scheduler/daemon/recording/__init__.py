@@ -1,12 +1,12 @@
-"""The engine's events and its answers, recorded and read back.
+"""Records the engine's events and answers, and replays them.
 
-    records.py     one event with its answer, as a line of JSON, and back
+    records.py     encodes one event with its answer as a line of JSON, and decodes it
     files.py       lines in compressed, checked blocks; files that rotate
-    directory.py   everything, from the start: `stowage run --record DIR`
-    flight.py      the last minutes, in memory: for crashes, and for operators
-    replay.py      the same events to a fresh engine: the same answers?
-    comparison.py  the same cluster under another configuration
+    directory.py   records all events from the start: `stowage run --record DIR`
+    flight.py      keeps the last minutes in memory, for crashes and for /debug/recording
+    replay.py      passes the same events to a fresh engine, and compares the answers
+    comparison.py  runs the same cluster under another configuration
 
-An engine remembers more than the objects it received (back-off, the random numbers that break ties,
-attempts under way), so a recording can be replayed to the last byte only from the beginning.
+An engine has more state than the objects that it received (backoff, random numbers that break ties,
+attempts in progress), so a recording can be replayed exactly only from the beginning.
 """

@@ -1,4 +1,4 @@
-"""Blocks that a thread writes: the event loop does not wait for a disk, or for a reader."""
+"""Writes blocks in a thread: the event loop waits neither for a disk nor for a reader."""
 
 from collections.abc import Callable
 from queue import Full, Queue
@@ -9,22 +9,22 @@ Block = TypeVar("Block")
 
 
 class BlockWriter(Generic[Block]):
-    """Writes blocks in their order, until one cannot be written.
+    """Writes blocks in order until one cannot be written.
 
     Args:
-        name: of the thread.
-        write: writes a block, however long that takes; raises OSError. Called in the thread.
-        waiting: blocks that may wait.
+        name: the name of the thread.
+        write: writes a block in the thread, without a time limit; raises OSError.
+        waiting: blocks that may wait at most.
 
     Attributes:
-        problem: why nothing more is written, or empty.
+        problem: the reason why no more blocks are written, or empty.
     """
 
     def __init__(self, name: str, write: Callable[[Block], None], waiting: int) -> None:
         self.problem = ""
         self._write = write
         self._blocks: Queue[Block | None] = Queue(waiting)
-        # A disk that hangs must not keep the process from ending.
+        # A daemon thread: a disk that hangs must not keep the process from ending.
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -46,27 +46,27 @@ class BlockWriter(Generic[Block]):
 
     @property
     def has_room(self) -> bool:
-        """False while the queue is full: the thread is stuck or slow."""
+        """Whether one more block may wait; if not, the disk or the reader is slow."""
         return not self._blocks.full()
 
     def close(self, seconds: float) -> bool:
-        """Wait about so many seconds until everything is written; return whether it is."""
+        """Wait about `seconds` until all blocks are written; return whether they are."""
         if self.put(None, seconds):
             self._thread.join(seconds)
         return not self._thread.is_alive() and not self.problem
 
     def settle(self) -> None:
-        """Wait, for as long as it takes, until nothing waits to be written."""
+        """Wait without a time limit until all blocks are written."""
         self._blocks.join()
 
     def _work(self) -> None:
         while (block := self._blocks.get()) is not None:
-            # After a block that is lost none is written: that would leave a gap.
+            # After a lost block, drop the others too: a recording must have no gap.
             if not self.problem:
                 try:
                     self._write(block)
                 except (OSError, MemoryError) as problem:
-                    # Compressing takes memory: a thread that died of it would tell no reason.
+                    # Compression may find no memory; the caller must learn the reason.
                     told = problem.strerror if isinstance(problem, OSError) else "out of memory"
                     self.problem = told or str(problem)
             self._blocks.task_done()

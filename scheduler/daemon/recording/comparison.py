@@ -1,10 +1,10 @@
-"""A recorded cluster under another configuration: pods that land elsewhere, wait, or are evicted.
+"""Runs a recorded cluster under another configuration, and compares placements and victims.
 
-Pods come and go as recorded. This engine decides when the recorded engine decided, and up to
-`SPARE_DECISIONS` times more at each tick. A pod that ran on the node of the recorded engine runs on
-the node of this engine, equally long. Bindings and evictions take effect at once. A pod that the
-recorded engine evicted stays unless this engine evicts it. Its replacement by a controller comes
-all the same.
+Pods are created and deleted as recorded. The other engine decides when the recorded one decided,
+and up to `SPARE_DECISIONS` times more at each tick. A pod that ran on the node of the recorded
+engine runs on the node of the other engine, equally long. Bindings and evictions take effect at
+once. A victim of the recorded engine stays unless the other engine evicts it; its recorded
+replacement by a controller is created in any case.
 """
 
 from abc import ABC, abstractmethod
@@ -41,11 +41,11 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, RunPreBind
 
 SPARE_DECISIONS: Final = 100
-"""Further decisions per tick, for attempts of this engine that the recorded one did not make."""
+"""More decisions per tick, for attempts of the other engine that the recorded one did not make."""
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """A pod that is placed on another node, or only by one of the engines; None is no node."""
+    """A pod that the engines place on different nodes, or only one places; None is no node."""
 
     pod: str
     recorded: str | None
@@ -74,13 +74,13 @@ def compare(
     reference: Engine,
     looked: "Callable[[float, Side, Side], None]" = lambda _time, _recorded, _now: None,
 ) -> ReplayComparison:
-    """Place the recorded pods with another engine.
+    """Place the recorded pods with another engine, and compare both outcomes.
 
     Args:
         records: all records from the beginning.
         engine: a fresh engine with the other configuration.
-        reference: another fresh engine, which gets the recorded placements; it decides nothing.
-        looked: called with both sides after each tick, and the time of the events' clock.
+        reference: a fresh engine that gets the recorded placements, and decides nothing.
+        looked: called after each tick with the time of the events' clock, and both sides.
 
     Raises:
         RecordingError: a file is damaged.
@@ -110,10 +110,10 @@ class ReplayPlacements(msgspec.Struct, frozen=True):
     """The placements of the recorded pods by one engine.
 
     Attributes:
-        pods: by UID, the pods that were seen waiting.
-        victims: by UID.
+        pods: by UID, the pods that were seen pending.
+        victims: the victims by UID.
         meter: the use of nodes.
-        recorded: by UID, the node on which the watch showed the pod.
+        recorded: by UID, the node of the pod in the recorded watch events.
     """
 
     pods: dict[str, PodSummary]
@@ -141,11 +141,11 @@ def place_anew(records: Iterable[Record], engine: Engine) -> ReplayPlacements:
 
 
 class Side(ABC):
-    """One side of the comparison.
+    """The outcome of one engine: the recorded one or the other.
 
     Attributes:
-        pods: by UID, the pods that were seen waiting.
-        victims: by UID.
+        pods: by UID, the pods that were seen pending.
+        victims: the victims by UID.
         meter: the use of nodes.
     """
 
@@ -173,14 +173,14 @@ class Side(ABC):
         self.victims[evict.uid] = Victim(f"{evict.namespace}/{evict.name}", for_whom)
 
     def take(self, record: Record) -> None:
-        """Take one more record."""
+        """Apply one more record."""
         self._now = record.time
         if self._looked is None:
             self._looked = record.time
         self._take(record)
 
     def end(self) -> None:
-        """Note the end of the records."""
+        """Measure the use of nodes at the end of the records."""
         core = self._engine.core
         core.cache.update_snapshot(core.snapshot)
         self._look()
@@ -189,19 +189,19 @@ class Side(ABC):
     def _take(self, record: Record) -> None: ...
 
     def _look(self) -> None:
-        """Measure the use of nodes after a tick, which has updated the snapshot."""
+        """Measure the use of nodes by the snapshot, which a tick has updated."""
         since = self._now if self._looked is None else self._looked
         self._looked = self._now
         self.meter.look(self._engine.core.snapshot, self._now - since)
 
 
 class _Recorded(Side):
-    """The recorded course of events."""
+    """The recorded outcome, in an engine that only gets objects."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._unseen: dict[str, int] = {}
-        """By UID: the attempts whose bindings were sent, and which the watch has not shown."""
+        """By UID: the attempt of a binding that was sent and has no watch event yet."""
 
     @override
     def _take(self, record: Record) -> None:
@@ -221,7 +221,7 @@ class _Recorded(Side):
         self._follow(record)
 
     def _follow(self, record: Record) -> None:
-        """Note what was to be done."""
+        """Note the binds and evictions among the recorded instructions."""
         if b'"Bind"' in record.answer or b'"Evict"' in record.answer:
             for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
                 if isinstance(instruction, Bind):
@@ -231,7 +231,7 @@ class _Recorded(Side):
                     self._evicted(instruction)
 
     def _take_back(self, failed: BindFailed | EvictFailed) -> None:
-        """Forget what was not done; a placement counts if the watch has shown it meanwhile."""
+        """Forget a failed eviction, or a failed bind that no watch event has shown."""
         if isinstance(failed, EvictFailed):
             self.victims.pop(failed.uid, None)
             return
@@ -245,14 +245,14 @@ class _Recorded(Side):
             self._unseen.pop(pod.uid, None)
             summary = self.pods.get(pod.uid)
             if summary is not None and summary.node != pod.node_name:
-                # Another instance has bound it.
+                # Another instance has bound the pod.
                 self._placed(pod.uid, pod.node_name)
         elif pod.uid not in self.pods:
             self.pods[pod.uid] = PodSummary(pod.key, self._now, workload=workload_of(pod))
 
 
 class _Other(Side):
-    """Another engine, and a cluster that follows its instructions."""
+    """The outcome of the other engine, with a cluster that carries out its instructions."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -333,7 +333,7 @@ class _Other(Side):
 
 
 def _on(pod: PodInfo, node: str) -> PodInfo:
-    """Return the pod on the node that this engine chose, nominated to none."""
+    """Return the pod on the node that the other engine chose, without a nominated node."""
     status = pod.pod.status
     if status.nominated_node_name:
         status = replace(status, nominated_node_name="")

@@ -1,4 +1,4 @@
-"""Outcomes of a running engine as lines of JSON: the engine never waits for readers or disks."""
+"""Writes outcomes of attempts as lines of JSON; the engine never waits for readers or disks."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -13,19 +13,19 @@ from scheduler.kernel.engine.instructions import Instruction
 from scheduler.kernel.engine.outcome import AttemptOutcome
 
 FILE_BYTES: Final = 64 << 20
-"""A file that is larger is put aside, and another begun."""
+"""A larger file is renamed, and a new one begun."""
 KEPT_FILES: Final = 8
-"""The newest included; older ones are removed."""
+"""Number of files that are kept, the newest included."""
 BLOCK_BYTES: Final = 1 << 16
 WAITING_BLOCKS: Final = 16
-"""Blocks that may wait to be written; further ones are dropped, and counted."""
+"""Blocks at most that wait to be written; others are dropped, and their rows counted."""
 CLOSE_SECONDS: Final = 2.0
-"""Time that the end of the process waits for the remaining blocks."""
+"""Time limit for writing the remaining blocks at the end of the process."""
 
 _STANDARD_OUTPUT: Final = 1
 
 Write = Callable[[bytes], None]
-"""Writes lines, however long that takes; raises OSError. Called in a thread."""
+"""Writes lines in a thread, without a time limit; raises OSError."""
 
 
 class DecisionLog:
@@ -34,8 +34,8 @@ class DecisionLog:
     Args:
         write: writes the lines.
         rows: formats the lines.
-        on_lost: called with the number of lost rows, each time some are lost.
-        on_end: called with the reason when writing ends early.
+        on_lost: called with the number of rows each time rows are lost.
+        on_end: called with the reason if writing ends early.
         waiting_blocks: see `WAITING_BLOCKS`.
     """
 
@@ -70,7 +70,7 @@ class DecisionLog:
             self._flush()
 
     def close(self) -> None:
-        """Write the remaining lines, and wait a little for them."""
+        """Write the remaining lines, and wait for them at most about two `CLOSE_SECONDS`."""
         self._flush()
         if self._count:
             self._put(CLOSE_SECONDS)
@@ -81,7 +81,7 @@ class DecisionLog:
         if self._writer.problem:
             self._end()
             self._lose()
-        # A block that is not full can wait here.
+        # A block that is not full is kept for the next flush.
         elif self._count and not self._put() and len(self._lines) >= BLOCK_BYTES:
             self._lose()
 
@@ -106,7 +106,7 @@ class RotatedFile:
     """Appends to a file, and renames it once it is large: FILE.1 is the newest renamed file.
 
     Args:
-        path: of the file; its present content stays.
+        path: the path of the file; its present content stays.
         file_bytes: see `FILE_BYTES`.
         kept_files: see `KEPT_FILES`.
 

@@ -1,4 +1,4 @@
-"""Outcomes of attempts as rows, each with its time of day: lines of JSON, or Parquet."""
+"""Formats outcomes of attempts as rows with a time of day: lines of JSON, or Parquet."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ class Rows:
     """Formats outcomes as rows.
 
     Args:
-        header: relates the clock of events to the time of day.
+        header: the header of the recording, which relates the events' clock to the time of day.
     """
 
     def __init__(self, header: Header) -> None:
@@ -34,12 +34,12 @@ class Rows:
         """The common start of the lines of one second, up to the decimal point."""
 
     def time_of(self, outcome: AttemptOutcome) -> datetime:
-        """The time of day at which an attempt ended."""
+        """Return the time of day at which an attempt ended."""
         second, microsecond = self._parts(outcome)
         return datetime.fromtimestamp(second, UTC).replace(microsecond=microsecond)
 
     def line(self, outcome: AttemptOutcome) -> bytes:
-        """A line of JSON, its end included."""
+        """Return the outcome as a line of JSON with a line feed."""
         second, microsecond = self._parts(outcome)
         if second != self._second:
             when = datetime.fromtimestamp(second, UTC).replace(tzinfo=None)
@@ -47,15 +47,15 @@ class Rows:
         return b'%b%06dZ",%b\n' % (self._start, microsecond, _encode(outcome)[1:])
 
     def _parts(self, outcome: AttemptOutcome) -> tuple[int, int]:
-        """Seconds since 1970, and microseconds."""
+        """Return the time of day in seconds since 1970, and microseconds."""
         return divmod(round((outcome.clock + self._offset) * _MICROSECONDS), _MICROSECONDS)
 
 
 class RowFile:
-    """A file of rows, written while the caller waits; `close` raises the first error.
+    """A file of rows, written synchronously; `close` raises the first error.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         write: writes a row; raises OSError.
         finish: writes the remaining rows; raises OSError.
     """
@@ -91,10 +91,10 @@ class RowFile:
 
 
 def row_file(path: Path, header: Header) -> RowFile:
-    """Begin a file: Parquet if its name ends so, else lines of JSON.
+    """Open a file of rows: Parquet if its name ends in `.parquet`, else lines of JSON.
 
     Raises:
-        RecordingError: it cannot be written, or the package for Parquet is not installed.
+        RecordingError: the file cannot be written, or the package for Parquet is not installed.
     """
     rows = Rows(header)
     try:

@@ -1,4 +1,4 @@
-"""All events of an engine from its start, in files that rotate."""
+"""Records all events of an engine from its start, in files that rotate."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,17 +13,17 @@ from scheduler.kernel.engine.events import Event, Tick
 from scheduler.kernel.engine.instructions import Instruction
 
 FILE_BYTES: Final = 64 << 20
-"""A file that is larger is followed by another."""
+"""A larger file is followed by another one."""
 TOTAL_BYTES: Final = 4 << 30
-"""Then recording ends: without its beginning a recording cannot be replayed."""
+"""Recording ends at this size: without its beginning a recording cannot be replayed."""
 BLOCK_BYTES: Final = 1 << 18
 FLUSH_SECONDS: Final = 1.0
 WAITING_BLOCKS: Final = 64
-"""Blocks that may wait for the disk: the list of a large cluster arrives as so many at once."""
+"""Blocks at most that wait for the disk: the first list of a large cluster makes many at once."""
 WAIT_SECONDS: Final = 0.1
-"""Time that the engine waits for room for one more block; then recording ends."""
+"""Time that the event loop waits for room for one more block before recording ends."""
 CLOSE_SECONDS: Final = 5.0
-"""Time that the end of the process waits for the disk."""
+"""Time limit for writing the remaining blocks at the end of the process."""
 
 _Written: TypeAlias = tuple[Path, bytes, bytes | bytearray]
 """The file, the bytes before the block, and the lines of the block."""
@@ -33,9 +33,9 @@ class DirectoryRecorder:
     """Writes a recording into a directory; a thread compresses and writes.
 
     Args:
-        directory: must exist.
-        header: of the first part.
-        on_end: called with the reason when recording ends early, and the bytes written.
+        directory: an existing directory.
+        header: the header of the first part.
+        on_end: called with the reason and the bytes written if recording ends early.
         file_bytes: see `FILE_BYTES`.
         total_bytes: see `TOTAL_BYTES`.
     """
@@ -72,10 +72,10 @@ class DirectoryRecorder:
             self._flush()
 
     def close(self) -> None:
-        """Write the remaining lines, and wait for the disk, but not for ever."""
+        """Write the remaining lines, and wait for the disk at most about two `CLOSE_SECONDS`."""
         if self._is_open:
             self._flush()
-        # A recording that has ended is written as well, unless its end was a disk that hangs.
+        # Write the blocks of a recording that has ended too, unless the disk hangs.
         waits = self._is_open or self._blocks.has_room
         is_written = self._blocks.close(CLOSE_SECONDS if waits else 0.0)
         if self._is_open and not is_written:
@@ -91,7 +91,7 @@ class DirectoryRecorder:
     def _flush(self) -> None:
         lines, self._lines = self._lines, bytearray()
         if self._files.total >= self._total_bytes:
-            self._end("the directory holds as much as it may")
+            self._end(f"a recording may have {self._total_bytes} bytes")
         elif len(lines) > MAX_LINES:
             self._end(f"an event is longer than {MAX_LINES} bytes")
         elif lines:
@@ -104,7 +104,7 @@ class DirectoryRecorder:
         if self._blocks.problem:
             self._end(self._blocks.problem)
         elif not self._blocks.put(written, WAIT_SECONDS):
-            # A gap could not be replayed, and waiting would hold the loop up.
+            # A recording with a gap cannot be replayed, and a longer wait would stall the loop.
             self._end(f"the disk is too slow: {WAITING_BLOCKS} blocks wait")
 
     def _end(self, why: str) -> None:
@@ -126,7 +126,7 @@ class _Files:
         """The file that was written last, and its size."""
 
     def size_of(self, path: Path) -> int:
-        """Bytes in a file, if it is the one that was written last."""
+        """Return the bytes in a file if it was written last, else 0."""
         last, size = self._last
         return size if last == path else 0
 
@@ -139,7 +139,7 @@ class _Files:
 
 
 def _append(path: Path, start: bytes, lines: bytes | bytearray) -> int:
-    """Write a block as a whole: on a disk that is full, half a block would spoil the file."""
+    """Write a block as a whole or not at all: a partial block would make the file unreadable."""
     written = start + block(lines)
     with path.open("ab", buffering=0) as file:
         before = file.tell()

@@ -1,4 +1,4 @@
-"""Lines in compressed, checked blocks; files of one recording, in their order.
+"""Encodes lines in compressed, checked blocks, and reads the files of a recording in order.
 
 A file is a line that identifies it, and blocks: length and checksum (four bytes each, little
 endian) of the zlib-compressed lines that follow.
@@ -24,7 +24,7 @@ SUFFIX: Final = ".recording"
 _LEVEL: Final = 1
 _FRAME: Final = Struct("<II")
 MAX_LINES: Final = 1 << 24
-"""Bytes that a block may have when it is unpacked: a crafted one could fill any memory."""
+"""Bytes at most of a decompressed block: a malicious one could exhaust the memory."""
 _MAX_BLOCK: Final = 2 * MAX_LINES
 _BLOCK_BYTES: Final = 1 << 20
 
@@ -54,16 +54,16 @@ class Recording:
 
     Attributes:
         paths: the files in their order.
-        header: of the first part.
-        share: the share that the last reader has read, 0 to 1.
+        header: the header of the first part.
+        share: the fraction of bytes that the last iteration has read, 0 to 1.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Determine the order of the parts, of which there is at least one.
+        """Read the headers of the parts, at least one, and put the parts in order.
 
         Raises:
-            RecordingError: a file is no recording, a part is missing, or they do not belong
-                together.
+            RecordingError: a file is no recording, a part is missing, or parts are of different
+                recordings.
         """
         headers = {path: _header(path) for path in paths}
         self.paths = sorted(paths, key=lambda path: headers[path].part)
@@ -78,7 +78,7 @@ class Recording:
                 raise RecordingError(f"{path}: expected part {number}, found part {found.part}")
 
     def __iter__(self) -> Iterator[Record]:
-        """The events in order.
+        """Yield the records in order.
 
         Raises:
             RecordingError: a file is damaged.
@@ -105,8 +105,8 @@ def part_name(header: Header) -> str:
 def recordings_in(directory: Path) -> list[Recording]:
     """Return the recordings in a directory, in the order in which they began.
 
-    The file of a crash is a recording by itself, even beside files of the same process. A file that
-    was still empty when its process ended is none.
+    A crash file is a recording by itself, even beside files of the same process. A file that its
+    process left empty is ignored.
 
     Raises:
         RecordingError: a file is no recording, a part is missing, or the directory is unreadable.

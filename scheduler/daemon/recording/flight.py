@@ -1,7 +1,7 @@
-"""The last minutes of an engine, in memory and bounded.
+"""Records the last minutes of an engine in bounded memory.
 
-The recorder keeps the events themselves; the engine holds most of their objects as well. It encodes
-them only on request. Of older events it keeps only the objects, as they were by then.
+The recorder keeps the events, most of whose objects the engine holds too, and encodes them only on
+request. Of older events it keeps only the objects, in their state at the oldest kept event.
 """
 
 from collections import deque
@@ -27,9 +27,9 @@ _OBJECT_BYTES: Final = 1200
 """A pod without its specification, which pods share; a node has about three times as much."""
 _INSTRUCTION_BYTES: Final = 500
 _NAME_BYTES: Final = 80
-"""Size of a node's name in an extender's answer, or of a reason; scores are as long."""
+"""Estimated size of a node's name, a reason or a score in an extender's answer."""
 _SHARE_AT_ONCE: Final = 64
-"""One part in so many of the records is dropped at once when there are too many."""
+"""One in `_SHARE_AT_ONCE` of the bytes is dropped at once when there are too many."""
 
 _Key: TypeAlias = str | tuple[str, str, str]
 """The key of an object."""
@@ -38,8 +38,8 @@ _Key: TypeAlias = str | tuple[str, str, str]
 class _Entry(msgspec.Struct, frozen=True, gc=False):
     """An event, its time, the engine's answer, and the estimated size of all in bytes.
 
-    Tens of thousands are kept for minutes, so the garbage collector tracks none of them: a
-    collection took 100 ms when these were tuples with lists.
+    The garbage collector does not track entries: it took 100 ms per collection for tens of
+    thousands of tuples with lists.
     """
 
     event: Event
@@ -52,9 +52,9 @@ class FlightRecorder:
     """Keeps the latest events.
 
     Args:
-        header: of the recording from its start.
-        kept_seconds: time for which records are kept.
-        kept_bytes: most bytes to keep, by estimate.
+        header: the header of a recording from the start.
+        kept_seconds: time for which events are kept.
+        kept_bytes: estimated bytes to keep at most.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class FlightRecorder:
         self._entries: deque[_Entry] = deque()
         self._bytes = 0
         self._before: dict[_Key, Any] = {}
-        """The objects as they were when the oldest entry came."""
+        """The objects before the oldest entry."""
         self._begins_at = header.clock
         self._is_complete = True
 
@@ -87,7 +87,7 @@ class FlightRecorder:
             self._forget(now)
 
     def _forget(self, now: float) -> None:
-        """Drop records that are too old or too many; if too many, some more, to drop rarely."""
+        """Drop old entries, and, above the limit of bytes, some more, so that drops are rare."""
         entries, before = self._entries, self._before
         oldest = now - self._kept_seconds
         size = self._bytes
@@ -108,7 +108,7 @@ class FlightRecorder:
         self._bytes = size
 
     def dump(self) -> bytes:
-        """Encode the kept records as a file. Safe in a thread of its own after `copy`."""
+        """Encode the kept events as a file. May run in another thread on a `copy`."""
         header = replace(self._header, is_complete=self._is_complete)
         writer = Writer()
         lines = bytearray()
@@ -143,7 +143,7 @@ def _named(answer: Answer) -> int:
 
 
 def _key_of(event: ObjectSet | ObjectGone) -> _Key:
-    """Return the key of an object; for pods, the most frequent, the UID, which exists anyway."""
+    """Return the key of an object; for pods, the most frequent, the UID, which costs no memory."""
     if isinstance(event, ObjectGone):
         if event.kind == "pods":
             return event.uid

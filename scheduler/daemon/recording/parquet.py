@@ -1,4 +1,4 @@
-"""Rows of outcomes as Parquet, for duckdb and pandas. Imported only where pyarrow is wanted."""
+"""Writes outcomes as Parquet, for duckdb and pandas. Importing it needs pyarrow."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -12,7 +12,7 @@ from pyarrow.parquet import ParquetWriter
 from scheduler.kernel.engine.outcome import AttemptOutcome
 
 GROUP_ROWS: Final = 20_000
-"""So many rows are kept before they are written."""
+"""Rows per row group, which is written at once."""
 
 SCHEMA: Final = pa.schema(
     {

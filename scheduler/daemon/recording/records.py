@@ -1,12 +1,12 @@
-"""One event with its time and its answer, as a line of JSON, and back.
+"""Encodes one event with its time and answer as a line of JSON, and decodes it.
 
 A line is an array that begins with its type: `at` an event, `pod` a pod that is new or changed,
 `spec` a specification that many pods share.
 
-Objects are written in the engine's form, with only the fields that scheduling reads: no
-environment, no data of Secrets, and of pods' annotations those about their ends. Annotations of
-nodes become a digest, because a change of them may wake pods. A specification that many pods share
-is written once per file.
+Objects are written with only the fields that scheduling reads: no environment variables, no data of
+Secrets, and of pods' annotations those about their ends. Annotations of nodes become a digest,
+because their change may requeue pods. A specification that many pods share is written once per
+file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from scheduler.kernel.engine.instructions import Instruction, LogError
 
 FORMAT: Final = 3
 MAX_SHAPES: Final = 4096
-"""Most specifications that are remembered as written; beyond that they are written again."""
+"""Specifications at most that are remembered as written; then they are written again."""
 
 _KINDS: Final = {kind.name: kind for kind in (*KINDS, TAINT_RULES)}
 _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
@@ -47,29 +47,29 @@ _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "poddisruptionbudgets": DisruptionBudget,
     "podgroups": PodGroup,
 }
-"""Kinds that the engine does not keep in their wire form."""
+"""Kinds that the engine keeps in another form than the API server's."""
 _UNTOLD: Final = ("annotations", "managedFields")
 
 
 class RecordingError(SchedulerError):
-    """A file that is no recording, or a damaged one; the message names the file."""
+    """A file is no recording, or is damaged; the message names the file."""
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """The values that a fresh engine needs to give the same answers.
+    """The values that a fresh engine needs to return the same answers.
 
     Attributes:
         recording: an identifier, the same in all parts of a recording.
         part: number of the part, from 1.
-        version: of Stowage.
+        version: the version of Stowage.
         configuration: the KubeSchedulerConfiguration in effect.
         feature_gates: the gates that are on.
-        seed: of the engine's random numbers.
+        seed: the seed of the engine's random numbers.
         max_in_unschedulable_seconds: see `QueueSettings`.
         plugins: out-of-tree plugins that are enabled, each with the version of its distribution.
-        started: the time of day at which the clock of events showed `clock`, in seconds since 1970.
-        clock: seconds.
-        is_complete: whether it begins with the first event of an engine.
+        started: the time of day at `clock`, in seconds since 1970.
+        clock: the time of the events' clock at the start, in seconds.
+        is_complete: whether the recording begins with the first event of an engine.
     """
 
     recording: str
@@ -87,10 +87,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One event.
+    """One event with the engine's answer.
 
     Attributes:
-        time: seconds of the events' clock.
+        time: the time of the events' clock, in seconds.
         event: the event.
         answer: the instructions, encoded.
     """
@@ -104,9 +104,9 @@ AnswerT = TypeVar("AnswerT")
 
 
 class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_like=True, tag="pod"):
-    """`ObjectSet` or, of an attempt, `PodRead`; `spec` is the number of a line before.
+    """`ObjectSet`, or `PodRead` with `attempt`; `spec` is the number of an earlier `_Spec` line.
 
-    It holds the values that pods of one specification do not share.
+    The other fields are those that pods of one specification do not share.
     """
 
     time: float
@@ -150,12 +150,12 @@ _encoder = msgspec.json.Encoder()
 _line_decoder = msgspec.json.Decoder(_ReadLine | _PodLine[msgspec.Raw] | _Spec)
 _OF_OBJECTS: Final = (ObjectSet, ObjectRead)
 _AS_WRITTEN: Final[Any] = reduce(or_, (kind for kind in get_args(Event) if kind not in _OF_OBJECTS))
-"""The events that are read as they are written."""
+"""The events that are decoded without conversion."""
 _event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRITTEN | _Set | _Read)
 
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
-    """Encode instructions to be written and compared; without traces, which name local files."""
+    """Encode instructions, without tracebacks, whose paths of files differ between machines."""
     return _encoder.encode(_without_traces(instructions))
 
 
@@ -175,7 +175,7 @@ class Writer:
 
     @staticmethod
     def header(header: Header) -> bytes:
-        """The first line."""
+        """Encode the header as the first line."""
         return _encoder.encode(header) + b"\n"
 
     def write(
@@ -233,7 +233,7 @@ class Writer:
 
 
 def _as_written(kind: str, obj: Any) -> Any:
-    """An object that is no pod, reduced."""
+    """Return an object other than a pod with the fields that are written."""
     if type(obj) is Node:
         return _node(obj)
     if type(obj) is CSINode:
@@ -256,7 +256,7 @@ def _csi_node(node: CSINode) -> CSINode:
 
 
 def _reduced(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the fields of an object that no plugin should decide by; only plugins read its kind."""
+    """Return an object of a kind that only plugins read, without fields no plugin decides by."""
     metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in _UNTOLD}
     if kind == "secrets":
         return {"metadata": metadata}
@@ -264,16 +264,16 @@ def _reduced(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Reader:
-    """Reads the lines of one file, the header excepted."""
+    """Decodes the lines of one file after the header."""
 
     def __init__(self) -> None:
         self._specs: dict[int, PodSpec] = {}
 
     def records(self, lines: Iterator[bytes]) -> Iterator[Record]:
-        """The events in order.
+        """Yield the records in order.
 
         Raises:
-            RecordingError: a line cannot be understood.
+            RecordingError: a line cannot be decoded.
         """
         for line in lines:
             try:
@@ -283,7 +283,7 @@ class Reader:
                 else:
                     yield Record(read.time, self._event(read), bytes(read.answer))
             except Exception as problem:
-                # Whatever foreign bytes make a decoder trip over, it is this line.
+                # Any error of a decoder is a fault of this line.
                 raise RecordingError(cut(f"a line cannot be read: {problem}")) from problem
 
     def _event(self, read: _ReadLine | _PodLine[msgspec.Raw]) -> Event:
@@ -291,7 +291,7 @@ class Reader:
             spec = self._specs[read.spec]
             pod = pod_info(Pod(read.metadata, spec, read.status, read.node_name))
             if read.volumes:
-                # `pod_info` looks for them in the specification, as an API server has them.
+                # `pod_info` takes volumes from the specification, as an API server sends them.
                 pod = replace(pod, pod=replace(pod.pod, volumes=read.volumes))
             return ObjectSet("pods", pod) if read.attempt is None else PodRead(read.attempt, pod)
         event: Event | _Set | _Read = _event_decoder.decode(read.event)
@@ -303,7 +303,7 @@ class Reader:
 
 
 def _as_read(kind: str, raw: msgspec.Raw) -> Any:
-    """An object that is no pod."""
+    """Decode an object other than a pod."""
     built = _BUILT.get(kind)
     if built is not None:
         return msgspec.json.decode(raw, type=built)
@@ -312,10 +312,10 @@ def _as_read(kind: str, raw: msgspec.Raw) -> Any:
 
 
 def read_header(line: bytes) -> Header:
-    """The first line of a file.
+    """Decode the first line of a file.
 
     Raises:
-        RecordingError: it is none, or of another format.
+        RecordingError: the line is no header, or has another format.
     """
     try:
         header = msgspec.json.decode(line, type=Header)

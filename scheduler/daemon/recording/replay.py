@@ -1,4 +1,4 @@
-"""The replay of a recording: the same events to a fresh engine must give the same answers."""
+"""Replays a recording: a fresh engine must return the same answers to the same events."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,9 +14,9 @@ class Difference(msgspec.Struct, frozen=True):
     """The first event that an engine answered differently from the recorded one.
 
     Attributes:
-        number: of the event, from 1.
+        number: the number of the event, from 1.
         record: the event and the recorded answer.
-        answer: the other answer, encoded.
+        answer: the answer of the fresh engine, encoded.
     """
 
     number: int
@@ -58,7 +58,7 @@ def replay(
 
 
 def restore(records: Iterable[Record], engine: Engine) -> None:
-    """Pass only the cluster's objects to an engine, if a recording does not begin at the start.
+    """Pass only objects, ticks and configurations to an engine; for incomplete recordings.
 
     Raises:
         RecordingError: a file is damaged.
@@ -69,7 +69,7 @@ def restore(records: Iterable[Record], engine: Engine) -> None:
 
 
 def in_words(event: Event) -> str:
-    """An event on one line, for people."""
+    """Describe an event in one line."""
     if isinstance(event, ObjectSet):
         namespace, name = place_of(event.object)
         node = getattr(event.object, "node_name", "")

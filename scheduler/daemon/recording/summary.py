@@ -1,4 +1,4 @@
-"""The outcome of a recording in numbers: waiting times, victims, and the use of nodes."""
+"""Sums up the outcome of a recording: waiting times, victims, and the use of nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
@@ -17,10 +17,10 @@ class PodSummary(msgspec.Struct):
     Attributes:
         pod: `namespace/name`.
         workload: see `workload_of`.
-        came: time at which it was first seen waiting, in seconds of the events' clock.
-        node: its last placement, or empty.
-        placed: time of that placement.
-        is_gone: whether it was deleted, or has ended.
+        came: the time at which it was first seen pending, in seconds of the events' clock.
+        node: the node of its last placement, or empty.
+        placed: the time of that placement.
+        is_gone: whether it was deleted, or is terminal.
     """
 
     pod: str
@@ -32,7 +32,7 @@ class PodSummary(msgspec.Struct):
 
     @property
     def waited(self) -> float | None:
-        """Seconds until the placement; None for a pod that still waits."""
+        """Seconds until the placement; None for a pod that is still pending."""
         return self.placed - self.came if self.node else None
 
 
@@ -64,10 +64,10 @@ class Summary(msgspec.Struct, frozen=True):
 
     Attributes:
         placed: number of pods that were placed.
-        pending: number of pods that never were.
+        pending: number of pods that were not placed.
         waited: waiting times of the placed pods; None without any.
         victims: the pods that were evicted for others.
-        use: by resource, the share of all nodes' capacity that pods on them request.
+        use: by resource, the requests of assigned pods divided by the capacity of all nodes.
         nodes: number of nodes with a pod on them.
     """
 
@@ -80,10 +80,10 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Meter:
-    """Measures the use of nodes; each look counts for the time since the one before.
+    """Measures the use of nodes; each measurement counts for the time since the previous one.
 
     Attributes:
-        shares: by resource, the share in use at the last look.
+        shares: by resource, the share in use at the last measurement.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Meter:
         self._most_nodes = 0.0
 
     def look(self, snapshot: Snapshot, seconds: float) -> None:
-        """Note the present use, which has lasted for so long."""
+        """Measure the present use, which has lasted for `seconds`."""
         table = snapshot.table
         rows = table.live_rows()
         has = [*table.allocatable[:, rows].sum(axis=1).tolist(), table.max_pods[rows].sum().item()]
@@ -128,7 +128,7 @@ class Meter:
 
 
 def workload_of(pod: PodInfo) -> str:
-    """`namespace/Kind/name` of the pod's controller, or `namespace/Pod` for pods without one.
+    """Return `namespace/Kind/name` of the pod's controller, or `namespace/Pod` without one.
 
     Revisions of a Deployment are one workload: the hash of its ReplicaSet is left out.
     """
@@ -156,7 +156,7 @@ def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter:
 
 
 def wait_times(seconds: Sequence[float]) -> WaitTimes | None:
-    """Compute the statistics of ascending seconds; None for none."""
+    """Return the statistics of times in seconds in ascending order; None for no times."""
     if not seconds:
         return None
 

@@ -1,4 +1,4 @@
-"""The forms of answers, as in kube-scheduler."""
+"""Builds answers in the forms of kube-scheduler."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,7 +10,7 @@ NOT_CACHED: Final = {"Cache-Control": "no-cache, private"}
 
 
 def plain(text: str, status: int = 200) -> web.Response:
-    """A text."""
+    """Build an answer with a text."""
     return web.Response(
         text=text,
         status=status,
@@ -21,7 +21,7 @@ def plain(text: str, status: int = 200) -> web.Response:
 
 
 def as_json(body: bytes, status: int = 200) -> web.Response:
-    """JSON that is encoded already."""
+    """Build an answer with encoded JSON."""
     return web.Response(
         body=body,
         status=status,
@@ -31,7 +31,7 @@ def as_json(body: bytes, status: int = 200) -> web.Response:
 
 
 def failure(status: HTTPStatus, message: str) -> web.Response:
-    """A metav1.Status, as every refusal of Kubernetes is."""
+    """Build a refusal: a metav1.Status, as in Kubernetes."""
     reason = {HTTPStatus.UNAUTHORIZED: "Unauthorized", HTTPStatus.FORBIDDEN: "Forbidden"}[status]
     body: dict[str, Any] = {
         "kind": "Status",

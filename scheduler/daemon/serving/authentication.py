@@ -1,4 +1,4 @@
-"""The user of a request: from proxy headers, client certificate, bearer token, or anonymous.
+"""Identifies the user of a request by proxy headers, client certificate or bearer token.
 
 Source: k8s.io/apiserver pkg/authentication/authenticatorfactory delegating.go, request/x509,
 request/headerrequest, request/bearertoken (1.36.3).
@@ -28,14 +28,14 @@ _WORDS_OF_BEARER: Final = 2
 
 
 class Reviews(Protocol):
-    """The API server's decisions; `scheduler.daemon.client.reviews.ApiReviews` is one."""
+    """The interface of `scheduler.daemon.client.reviews.ApiReviews`."""
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """Return the user of a token; None if it is not valid for one of the audiences."""
         ...
 
     async def review_access(self, user: User, path: str, verb: str) -> bool:
-        """Whether the user may use the path with this verb."""
+        """Return whether the user may use the path with this verb."""
         ...
 
 
@@ -49,7 +49,7 @@ class Authorities(msgspec.Struct, frozen=True):
 
 
 class Authenticator:
-    """Identify the user that sent a request."""
+    """Identifies the user that sent a request."""
 
     def __init__(self, options: RunOptions, reviews: Reviews, clock: Clock) -> None:
         self._options = options
@@ -59,10 +59,10 @@ class Authenticator:
         )
 
     async def user_of(self, request: web.Request, authorities: Authorities) -> User | None:
-        """The user; `ANONYMOUS` without credentials, None with invalid credentials.
+        """Return the user; `ANONYMOUS` without credentials, None with invalid credentials.
 
         Raises:
-            ApiError: the API server gave no decision.
+            ApiError: the review failed.
         """
         user = self._user_of_certificate(request, authorities)
         if user is None:
@@ -75,13 +75,13 @@ class Authenticator:
     async def _user_of_token(self, token: str) -> User | None:
         if len(token) > _MAX_TOKEN_LENGTH or not token.isascii():
             return None
-        # The token itself is not kept.
+        # The cache keeps a digest instead of the token.
         digest = hashlib.sha256(token.encode()).digest()
         audiences = self._options.authentication_token_audiences
         return await self._tokens.get(digest, lambda: self._reviews.review_token(token, audiences))
 
     def _user_of_certificate(self, request: web.Request, authorities: Authorities) -> User | None:
-        """Read a certificate; the handshake has verified its chain, dates and purpose."""
+        """Return the user of the peer's certificate, which the TLS handshake has verified."""
         certificate = _peer_certificate(request)
         if certificate is None:
             return None
@@ -89,7 +89,7 @@ class Authenticator:
             user = self._user_of_headers(request, _common_name(certificate))
             if user is not None:
                 return user
-        # With two bundles the handshake does not tell which one it was.
+        # With two bundles the handshake does not tell which of them it has used.
         if not authorities.proxies or _is_issued_by(certificate, authorities.clients):
             return user_of_certificate(certificate)
         return None
@@ -111,7 +111,7 @@ class Authenticator:
 
 
 def bearer_token(header: str) -> str | None:
-    """The token in an Authorization header, None without one."""
+    """Return the token in an Authorization header; None without one."""
     words = header.strip().split(" ")
     if len(words) < _WORDS_OF_BEARER or words[0].lower() != "bearer" or not words[1]:
         return None
@@ -119,7 +119,7 @@ def bearer_token(header: str) -> str | None:
 
 
 def user_of_certificate(certificate: x509.Certificate) -> User | None:
-    """The common name is the user's name, the organizations are the groups."""
+    """Return the user of a client certificate: common name, and organizations as groups."""
     name = _common_name(certificate)
     if not name:
         return None

@@ -1,4 +1,4 @@
-"""Access to paths: some are open, the API server decides about the rest.
+"""Decides on access to paths: some are open, the API server reviews access to the others.
 
 Source: k8s.io/apiserver pkg/server/options authorization.go, pkg/authorization/path,
 plugin/pkg/authorizer/webhook (1.36.3).
@@ -19,7 +19,7 @@ _MAX_DECISIONS: Final = 4096
 
 
 class Authorizer:
-    """Decides on paths that are not resources.
+    """Decides on access to non-resource paths.
 
     Raises:
         ServingError: a pattern in --authorization-always-allow-paths cannot be used.
@@ -35,10 +35,10 @@ class Authorizer:
         )
 
     async def allows(self, user: User, path: str, verb: str) -> bool:
-        """Whether the user may use the path.
+        """Return whether the user may use the path with this verb.
 
         Raises:
-            ApiError: the API server gave no decision.
+            ApiError: the review failed.
         """
         if path in self._open or _ALWAYS_ALLOWED_GROUP in user.groups:
             return True
@@ -49,7 +49,7 @@ class Authorizer:
 
 
 class OpenPaths:
-    """Paths that every client may use; a trailing `*` stands for anything."""
+    """Paths that every client may use; a trailing `*` matches any rest of a path."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._paths: set[str] = set()

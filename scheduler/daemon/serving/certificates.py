@@ -1,4 +1,4 @@
-"""The certificate of the server, and the authorities of its clients.
+"""Loads or generates the server's certificate, and loads the authorities of its clients.
 
 Source: k8s.io/apiserver pkg/server/options serving.go MaybeDefaultWithSelfSignedCerts;
 client-go util/cert.
@@ -38,7 +38,7 @@ class KeyPair(NamedTuple):
 
 
 class PairFiles(NamedTuple):
-    """The files of a certificate and its key."""
+    """The paths of a certificate chain and its key."""
 
     certificate: Path
     key: Path
@@ -47,7 +47,7 @@ class PairFiles(NamedTuple):
 def server_pair_files(options: RunOptions, clock: Clock) -> PairFiles | None:
     """Return the files of the server's pair; None if the pair is generated in memory.
 
-    A pair that --cert-dir lacks is generated and written there.
+    If --cert-dir has no pair, generate one and write it there.
 
     Raises:
         ServingError: the folder cannot be written.
@@ -69,7 +69,7 @@ def server_pair_files(options: RunOptions, clock: Clock) -> PairFiles | None:
 
 
 def self_signed_pair(clock: Clock) -> KeyPair:
-    """Generate a pair for localhost, as kube-scheduler does; clients cannot verify it."""
+    """Generate a self-signed pair for localhost, as kube-scheduler does."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = clock.wall()
@@ -102,7 +102,7 @@ def self_signed_pair(clock: Clock) -> KeyPair:
 
 
 def read_authorities(path: str, flag: str) -> tuple[x509.Certificate, ...]:
-    """Read a bundle of authorities; none without a path.
+    """Read a bundle of authorities; return none without a path.
 
     Raises:
         ServingError: the file cannot be read or has no certificate.
@@ -119,7 +119,7 @@ def read_authorities(path: str, flag: str) -> tuple[x509.Certificate, ...]:
 
 @contextmanager
 def as_files(pair: KeyPair) -> Iterator[PairFiles]:
-    """Show a pair in memory as files, which Python's ssl demands, without touching a disk."""
+    """Yield the paths of files in memory with a pair: Python's ssl reads only files."""
     with ExitStack() as opened:
         yield PairFiles(*(opened.enter_context(memory_file(content)) for content in pair))
 

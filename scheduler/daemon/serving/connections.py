@@ -1,7 +1,7 @@
-"""Limits on the connections to the secure port: their number and their duration.
+"""Limits the number and the duration of connections to the secure port.
 
-The port shares file descriptors and the loop with binds. A client that can reach the port must not
-be able to use up either.
+The port shares file descriptors and the event loop with binds. A client of the port must not
+exhaust either.
 """
 
 import asyncio
@@ -23,25 +23,25 @@ _NO_DESCRIPTORS_PAUSE_SECONDS: Final = 1.0
 _MOST: Final = 128
 _LEAST: Final = 8
 _SHARE: Final = 8
-"""One in so many file descriptors may be a connection to this port."""
+"""One in `_SHARE` file descriptors may be a connection to this port."""
 
 
 def connections_allowed() -> int:
-    """Compute the number of connections that leaves the binds enough file descriptors."""
+    """Return the number of connections that leaves enough file descriptors to the binds."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST if descriptors < 0 else max(_LEAST, min(_MOST, descriptors // _SHARE))
 
 
 class Connections:
-    """Accepts connections to one listener, and ends those that last too long.
+    """Accepts connections to one listener, and closes those that last too long.
 
     At the limit, the newest connection is accepted and the one that is idle for longest is closed.
     So a client cannot keep other clients out by holding connections open.
 
     Args:
         make: builds the HTTP protocol of a connection.
-        context: for the handshakes.
-        limit: most connections at a time, handshakes included.
+        context: the TLS context of the handshakes.
+        limit: open connections at most, handshakes included.
     """
 
     def __init__(
@@ -51,19 +51,19 @@ class Connections:
         self._context = context
         self._limit = limit
         self._open: dict[_Guarded, None] = {}
-        """Open connections, from the one that is idle for longest to the newest."""
+        """Open connections, ordered by their last answer or their beginning, oldest first."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     async def accept(self, listener: socket.socket) -> None:
-        """Accept connections for ever. Run it as a task."""
+        """Accept connections until cancelled. Run it as a task."""
         loop = asyncio.get_running_loop()
         while True:
             try:
                 connected, _ = await loop.sock_accept(listener)
             except OSError:
-                # No file descriptors are left; those in use are given back some time.
+                # No file descriptor is left: wait until others are closed.
                 await asyncio.sleep(_NO_DESCRIPTORS_PAUSE_SECONDS)
                 continue
             if len(self._open) < self._limit or self._make_room():
@@ -72,7 +72,7 @@ class Connections:
                 connected.close()
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         shaking = [guarded.handshake for guarded in self._open if guarded.handshake]
         for guarded in list(self._open):
             guarded.abort()
@@ -80,7 +80,7 @@ class Connections:
 
     @contextmanager
     def answering(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
-        """A request has been read, and is answered within the block."""
+        """Exempt a connection from limits within the block, which answers its request."""
         guarded = next((g for g in self._open if g.transport is transport), None)
         if guarded is None:
             yield
@@ -91,12 +91,12 @@ class Connections:
         finally:
             guarded.end()
             if guarded in self._open:
-                # It is the one that was heard of last now.
+                # The connection was used last: move it to the end.
                 del self._open[guarded]
                 self._open[guarded] = None
 
     def forget(self, guarded: "_Guarded") -> None:
-        """Forget a connection that has ended."""
+        """Forget a closed connection."""
         self._open.pop(guarded, None)
 
     def _make_room(self) -> bool:
@@ -124,18 +124,18 @@ class Connections:
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
             )
         except (OSError, asyncio.CancelledError):
-            # A client that does not speak TLS is not worth a log entry: any client may connect.
+            # No log entry for a failed handshake: any client may cause it.
             self.forget(guarded)
             connected.close()
 
 
 class _Guarded(asyncio.Protocol):
-    """A connection with a limit on the time in which a request must be complete.
+    """A connection with a time limit for the headers of a request.
 
     Attributes:
         transport: the transport to the peer, after the handshake.
         handshake: the task of the TLS handshake.
-        is_answering: a request was read and is being answered.
+        is_answering: whether a request was read and is being answered.
     """
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
@@ -147,16 +147,16 @@ class _Guarded(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """The headers of a request are complete."""
+        """Stop the time limit: the headers of a request are complete."""
         self.is_answering = True
         self._stop_timer()
 
     def end(self) -> None:
-        """The request is answered."""
+        """Note that the request is answered."""
         self.is_answering = False
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         if self.transport is not None:
             self.transport.abort()
         elif self.handshake is not None:

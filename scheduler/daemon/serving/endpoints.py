@@ -1,4 +1,4 @@
-"""The endpoints besides health: metrics, configuration, flags, cache and queue.
+"""The endpoints except health: metrics, configuration, flags, cache and queue.
 
 Source: cmd/kube-scheduler/app server.go newEndpointsHandler; k8s.io/apiserver pkg/server/routes,
 statusz, flagz (1.36.3). Differs: /debug/cache, /debug/queue, /debug/explain and /debug/recording
@@ -43,9 +43,9 @@ class DebugQuery(msgspec.Struct, frozen=True):
 
     Attributes:
         pod: `namespace/name`.
-        nodes: the only nodes to list one by one; without any see `all_nodes`.
+        nodes: the nodes to list one by one; if empty, `all_nodes` decides.
         all_nodes: whether to list all nodes one by one, instead of counting them.
-        changes: whether to look for changes that would help.
+        changes: whether to look for changes that would make the pod fit.
         estimate: whether to estimate the time at which a pod fits that does not fit now.
     """
 
@@ -57,21 +57,21 @@ class DebugQuery(msgspec.Struct, frozen=True):
 
 
 class EndpointSources(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of the endpoints; a callable runs when a client requests its endpoint."""
+    """The contents of the endpoints; a callable runs at each request of its endpoint."""
 
     metrics: CollectorRegistry
     reset_metrics: Callable[[], None]
     configuration: Callable[[], Mapping[str, Any]]
     """The effective configuration in plain values (`config.write.to_object`)."""
     pods: Mapping[str, PodInfo] = {}
-    """All pods of the cluster that have not ended, by any key, for /metrics/resources."""
+    """All non-terminal pods of the cluster, by any key, for /metrics/resources."""
     flags: Sequence[tuple[str, str]] = ()
     checks: Mapping[str, Mapping[str, Check]] = {}
-    """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
+    """The checks by path: healthz, livez, readyz (`health.scheduler_checks`)."""
     debug: Mapping[str, Callable[[], object]] = {}
     """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
     explain: Callable[[DebugQuery], Awaitable[bytes | None]] | None = None
-    """Served at /debug/explain: JSON about a pod; None when there is no such pod."""
+    """Served at /debug/explain: JSON about a pod; None if there is no such pod."""
     recording: Callable[[], Callable[[], bytes]] | None = None
     """Served at /debug/recording; the function it returns runs in a thread."""
     level_can_be_set: bool = True
@@ -79,7 +79,7 @@ class EndpointSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoints:
-    """The handlers, and their paths."""
+    """The handlers of all paths."""
 
     def __init__(self, sources: EndpointSources, clock: Clock) -> None:
         self._sources = sources
@@ -88,7 +88,7 @@ class Endpoints:
         self._health_metrics = HealthMetrics(CollectorRegistry())
 
     def routes(self) -> list[web.RouteDef]:
-        """Every path with its handler."""
+        """Return every path with its handler."""
         sources = self._sources
         routes = [
             web.get("/metrics", self._metrics),
@@ -155,7 +155,7 @@ _HEALTH_PATHS: Final = ("healthz", "livez", "readyz")
 
 
 async def _begun(request: web.Request) -> web.StreamResponse:
-    """The head of an answer with metrics, compressed if the client accepts it."""
+    """Begin an answer with metrics, compressed if the client accepts it."""
     response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE, **NOT_CACHED})
     if "gzip" in request.headers.get("Accept-Encoding", ""):
         response.enable_compression(web.ContentCoding.gzip)
@@ -175,7 +175,7 @@ def _dump(show: Callable[[], object]) -> Any:
     async def handle(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", **NOT_CACHED})
         await response.prepare(request)
-        # A large cluster results in many megabytes; other tasks run between the slices.
+        # The dump of a large cluster has many megabytes: other tasks run between its slices.
         for text in json_slices(show()):
             if text:
                 await response.write(text)

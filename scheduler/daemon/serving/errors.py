@@ -1,4 +1,4 @@
-"""Errors at the start of serving."""
+"""The error at the start of the secure port."""
 
 from scheduler.errors import SchedulerError
 

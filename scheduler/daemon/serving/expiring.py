@@ -1,4 +1,4 @@
-"""Answers that are valid for a while; a limited number is kept."""
+"""A cache of answers that expire, of limited size."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class ExpiringAnswers(Generic[K, V]):
-    """Asks once per question and time, however many callers ask.
+    """Caches answers by question; concurrent callers with the same question share one request.
 
     Invariant: at most `max_size` answers are kept; the oldest is dropped first. Failures are not
     kept.
@@ -25,7 +25,7 @@ class ExpiringAnswers(Generic[K, V]):
         self._asking: dict[K, asyncio.Future[V]] = {}
 
     async def get(self, question: K, ask: Callable[[], Awaitable[V]]) -> V:
-        """Return the answer that is still valid, else a new one from `ask`."""
+        """Return the cached answer if it is valid, else a new one from `ask`."""
         known = self._answers.get(question)
         if known is not None and self._clock.monotonic() < known[0]:
             return known[1]
@@ -34,7 +34,7 @@ class ExpiringAnswers(Generic[K, V]):
             asking = asyncio.ensure_future(ask())
             self._asking[question] = asking
             asking.add_done_callback(lambda done: self._keep(question, done))
-        # Other callers wait for the same answer: a cancelled caller must not cancel it.
+        # A cancelled caller must not cancel the request, for whose answer others may wait.
         return await asyncio.shield(asking)
 
     def _keep(self, question: K, done: asyncio.Future[V]) -> None:

@@ -1,4 +1,4 @@
-"""Files that are replaced while the program runs: mounted ConfigMaps and Secrets, certificates."""
+"""Detects replaced files: mounted ConfigMaps and Secrets, certificates."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ class FollowedFiles:
         self._seen = self._stamps()
 
     def have_changed(self) -> bool:
-        """Whether a file was replaced, has appeared, or is gone since the last call."""
+        """Return whether a file was replaced, created or deleted since the last call."""
         before, self._seen = self._seen, self._stamps()
         return before != self._seen
 
@@ -31,7 +31,7 @@ class FollowedFiles:
 async def look_again_and_again(
     look: Callable[[], object], every_seconds: float, on_failed: Callable[[Exception], object]
 ) -> None:
-    """Call something for ever, whatever it raises; run it as a task."""
+    """Call `look` periodically until cancelled, and `on_failed` with its errors; run as a task."""
     while True:
         await asyncio.sleep(every_seconds)
         try:
@@ -41,7 +41,7 @@ async def look_again_and_again(
 
 
 def _stamp(path: Path) -> Stamp:
-    """Return values that change when a file is replaced; in volumes, a symlink above it changes."""
+    """Return values that change when a file, or a symlink on its path (as in volumes), changes."""
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz: liveness and readiness of this instance.
+"""Serves /healthz, /livez and /readyz: liveness and readiness of this instance.
 
 Source: k8s.io/apiserver pkg/server/healthz; cmd/kube-scheduler/app server.go Run (1.36.3).
 """
@@ -14,7 +14,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger, verbose
 
 Check = Callable[[], str | None]
-"""Returns None if all is well, else the problem."""
+"""Returns the problem; None if the check passes."""
 
 _PING: Final[Mapping[str, Check]] = {"ping": lambda: None}
 
@@ -45,13 +45,13 @@ class HealthMetrics:
         )
 
     def observe(self, name: str, kind: str, *, passed: bool) -> None:
-        """Count one check."""
+        """Count one result of a check, and note it as the last one."""
         self._last[name, kind].set(float(passed))
         self._total[name, kind, "success" if passed else "error"].inc()
 
 
 class HealthPath:
-    """One of the three paths, with its checks."""
+    """One of the paths /healthz, /livez and /readyz, with its checks."""
 
     def __init__(self, kind: str, checks: Mapping[str, Check], metrics: HealthMetrics) -> None:
         self.kind = kind
@@ -59,7 +59,7 @@ class HealthPath:
         self._metrics = metrics
 
     def routes(self) -> list[web.RouteDef]:
-        """The path with all checks, and one path for each."""
+        """Return the path with all checks, and one path for each check."""
         return [
             web.get(f"/{self.kind}", self._all),
             *(web.get(f"/{self.kind}/{name}", _one(check)) for name, check in self._checks.items()),
@@ -78,8 +78,8 @@ class HealthPath:
             if problem is None:
                 lines.append(f"[+]{name} ok")
             else:
-                # Any client may use this path. Only clients that may use the path of the single
-                # check get the details.
+                # Any client may use this path. The problem is shown only at the path of the single
+                # check, which needs authorization.
                 failed[name] = problem
                 lines.append(f"[-]{name} failed, see the log")
         unknown = sorted(excluded - self._checks.keys())
@@ -121,10 +121,10 @@ def scheduler_checks(
 
     Args:
         leader_election: the check of the watchdog; None without leader election.
-        is_shutting_down: whether the process was asked to end.
-        is_synced: whether every event handler has seen the whole cluster once.
-        blind_kinds: kinds that have been without a watch for too long.
-        port: whether the server of the port still runs; a restart helps if it does not.
+        is_shutting_down: returns whether the process was asked to end.
+        is_synced: returns whether all caches have synced.
+        blind_kinds: returns the kinds without a watch for too long.
+        port: the check that the server of the port runs; for liveness, as a restart helps.
     """
     watchdog = {} if leader_election is None else {"leaderElection": leader_election}
     return {

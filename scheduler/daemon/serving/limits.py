@@ -1,4 +1,4 @@
-"""Limits on the reviews and the log entries that strangers cause."""
+"""Limits the reviews that unauthenticated clients cause."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,14 +12,14 @@ from scheduler.daemon.client.reviews import User
 from scheduler.daemon.serving.authentication import Reviews
 
 MAX_REVIEWS: Final = 20
-"""The most reviews of clients that are requested from the API server at a time."""
+"""Reviews under way at most."""
 
 REVIEW_SECONDS: Final = 10.0
-"""Time that a client waits for its own review."""
+"""Time limit of a review, the wait for its turn included."""
 
 
 class LimitedReviews(Reviews):
-    """Reviews of a limited number at a time; further clients wait, but not for ever."""
+    """Limits the number of reviews under way; others wait, at most `REVIEW_SECONDS`."""
 
     def __init__(self, reviews: Reviews) -> None:
         self._reviews = reviews

@@ -1,7 +1,7 @@
-"""The requests and limits of every pod of the cluster, as metrics: /metrics/resources.
+"""Writes requests and limits of every pod of the cluster as metrics: /metrics/resources.
 
 Source: pkg/scheduler/metrics/resources/resources.go v1.36 (names, labels, units). Differs: amounts
-are those that scheduling counts, so a fraction of a thousandth of a core counts as a whole one.
+are those that scheduling counts, so CPU is rounded up to a thousandth of a core.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,17 +15,17 @@ REQUEST: Final = "kube_pod_resource_request"
 _FAMILIES: Final = ((LIMIT, "may use at most"), (REQUEST, "requests"))
 """Names of the metrics, and the verb in their help texts."""
 _SLICE_BYTES: Final = 2**15
-"""Size of a slice: about a millisecond of work."""
+"""Size of a slice of text, which takes about a millisecond."""
 _POD_BYTES: Final = 16
-"""Size counted for a pod without series, which takes time all the same."""
+"""Size added for each pod: a pod without series takes time too."""
 
 _MILLI: Final = 1000
 
 
 def pod_resource_slices(pods: Mapping[str, PodInfo]) -> Iterator[bytes]:
-    """The metrics of all pods as text, a slice at a time; pods may come and go meanwhile.
+    """Yield the metrics of all pods as text, in slices; `pods` may change between them.
 
-    `pods` are those that the API server has, by any key, without those that have ended.
+    `pods` has all non-terminal pods of the cluster, by any key.
     """
     for name, what in _FAMILIES:
         header = (

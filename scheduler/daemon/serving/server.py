@@ -1,4 +1,4 @@
-"""Listen on the secure port and answer authorized requests.
+"""Listens on the secure port and answers authorized requests.
 
 Source: cmd/kube-scheduler/app server.go buildHandlerChain; k8s.io/apiserver pkg/endpoints/filters
 (1.36.3).
@@ -32,7 +32,7 @@ _SHUTDOWN_SECONDS: Final = 5.0
 _MAX_BODY_BYTES: Final = 64 * 1024
 _BACKLOG: Final = 128
 _ANSWER_SECONDS: Final = 60.0
-"""Time limit of an answer, its reader's slowness included."""
+"""Time limit of an answer; a client must read it within this time."""
 
 _LOG_AGAIN_SECONDS: Final = 10.0
 
@@ -43,7 +43,7 @@ _library = logging.getLogger("aiohttp.server")
 
 
 class Server:
-    """The secure port.
+    """The server of the secure port.
 
     Raises:
         ServingError: a flag or a file cannot be used.
@@ -104,7 +104,7 @@ class Server:
         _library.removeFilter(self._is_ours)
 
     def check_healthy(self) -> str | None:
-        """Return the port's task that has ended, for the health endpoint; or None."""
+        """Return a message if a task of the port has ended, for the health endpoint; or None."""
         for task in self._tasks:
             if task.done():
                 return f"{task.get_coro()} has ended"
@@ -116,7 +116,7 @@ class Server:
 
     @web.middleware
     async def _answer_always(self, request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: C901 - one branch per way in which a request ends
-        """Outermost: answer every request, without a trace, and let no client cache the answer."""
+        """Outermost: answer every request, without tracebacks, and forbid caching of the answer."""
         began = self._clock.monotonic()
         try:
             with self._connections.answering(request.transport):
@@ -130,11 +130,11 @@ class Server:
             raise
         except Exception as error:
             if request.transport is None:
-                # A client that hangs up in the middle of an answer knows why.
+                # Not logged: the client has closed the connection during the answer.
                 raise ConnectionResetError("the caller has hung up") from error
             self._log_failure("Endpoint failed", request, error)
             if request.writer.output_size:
-                # The beginning of the answer is sent; only a broken end can mark it as failed.
+                # The answer has begun: only a broken connection can mark it as failed.
                 request.transport.abort()
                 raise ConnectionResetError("answered in part") from error
             response = plain("internal server error\n", status=500)
@@ -154,7 +154,7 @@ class Server:
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let authorized requests through."""
+        """Pass authorized requests to their handlers; refuse the others."""
         if self._options.serve_without_authorization:
             return await handler(request)
         try:
@@ -176,7 +176,7 @@ class Server:
         return await handler(request)
 
     def _log_failure(self, what: str, request: web.Request, error: Exception) -> None:
-        """Log a failure, but less often than strangers may cause one."""
+        """Log a failure, limited in rate: unauthenticated clients can cause failures."""
         held_back = self._failure_throttle.take()
         if held_back is None:
             return
@@ -184,7 +184,7 @@ class Server:
         _log.error(what, path=request.path, err=str(error), not_logged=held_back, exc_info=trace)
 
     def _is_ours(self, record: logging.LogRecord) -> bool:
-        """True if a log record of aiohttp is an error of ours, not malformed or broken input."""
+        """Return whether a log record of aiohttp is a bug, not caused by a client's bad input."""
         problem = record.exc_info[1] if record.exc_info else None
         if isinstance(problem, HttpProcessingError | RequestPayloadError):
             held_back = self._malformed_throttle.take()
@@ -192,7 +192,7 @@ class Server:
                 [first, *_] = str(problem).splitlines() or [""]
                 _log.warning("Malformed request", err=cut(first), not_logged=held_back)
             return False
-        # A caller that hangs up in the middle of an answer knows why.
+        # Not logged: the client has closed the connection during the answer.
         return not isinstance(problem, ConnectionError)
 
 

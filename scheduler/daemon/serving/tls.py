@@ -1,4 +1,4 @@
-"""TLS contexts that follow their files: a renewed certificate is served without a restart."""
+"""Reloads TLS contexts when their files change: a new certificate needs no restart."""
 
 import ssl
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ _CIPHERS: Final = {
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
 }
-"""IANA's names, as the flag takes them, to OpenSSL's. TLS 1.3 suites cannot be chosen."""
+"""OpenSSL's names by IANA's, which the flag takes. TLS 1.3 suites cannot be chosen."""
 
 _TLS13_PREFIXES: Final = ("TLS_AES_", "TLS_CHACHA20_")
 
@@ -55,10 +55,10 @@ _log = get_logger(__name__)
 
 
 class ServingTls:
-    """The context to listen with, and the authorities that go with it.
+    """The TLS context of the listener, and the authorities of client certificates.
 
     Attributes:
-        context: the context for the listener; it hands each handshake on to the newest context.
+        context: the context of the listener; it passes each handshake to the newest context.
         authorities: the current authorities that sign client certificates.
 
     Raises:
@@ -71,13 +71,13 @@ class ServingTls:
         self._own_pair = None if self._files is not None else self_signed_pair(clock)
         self._followed = FollowedFiles(self._read_files())
         self._problem = ""
-        """The reason why the files could not be used at the last check; empty if they could."""
+        """The reason why the files could not be used at the last check, or empty."""
         self.authorities, self._current = self._build()
         self.context = self._current
         self.context.sni_callback = self._use_current
 
     async def follow_files(self) -> None:
-        """Check the files again and again; run it as a task, which never ends."""
+        """Check the files every `RELOAD_SECONDS` until cancelled; run it as a task."""
         await look_again_and_again(
             self.reload_if_changed,
             RELOAD_SECONDS,
@@ -85,9 +85,9 @@ class ServingTls:
         )
 
     def reload_if_changed(self) -> bool:
-        """Load changed files; unusable ones are reported, and the old ones stay in use.
+        """Load changed files; return whether they are in use. Log unusable files, and keep the old.
 
-        The next check tries unusable files again: their rights may change, and they do not.
+        The next check tries unusable files again: they may become readable without a change.
         """
         if not (self._followed.have_changed() or self._problem):
             return False

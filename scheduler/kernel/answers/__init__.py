@@ -1,4 +1,4 @@
-"""Answers to questions about decisions: reads of an engine, for commands and for the daemon alike.
+"""Answers questions about decisions by reading an engine, for commands and for the daemon.
 
-Nothing here changes its input, knows the source of the cluster, or how answers are shown.
+This package changes no input, and depends neither on the cluster's source nor on output formats.
 """

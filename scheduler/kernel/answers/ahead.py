@@ -1,8 +1,8 @@
-"""The cluster once some running pods have ended, for questions about one pod or one pod group.
+"""Checks whether pods fit after some running pods have ended, on a copy of the snapshot.
 
-The copy of the snapshot is independent, so a question may take many steps while the engine goes
-on. The engine's own algorithm decides on the copy, with the plugins of the profile. So all rules of
-plugins apply, and members of a group are placed one after the other, as in an attempt.
+The copy is independent, so a check may take many steps while the engine continues. The engine's
+own algorithm decides on the copy, with the plugins of the profile. So all rules of plugins apply,
+and members of a group are placed one after the other, as in an attempt.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from scheduler.kernel.snapshot import Indices, PodAdded, PodRemoved
 _Placed: TypeAlias = tuple[PodInfo, CycleState]
 
 MOST_AT_ONCE: Final = 128
-"""Largest number of pods added or removed within one step."""
+"""Pods at most that are added or removed in one step."""
 
 
 class Ahead:
@@ -32,7 +32,7 @@ class Ahead:
     Attributes:
         places: the nodes of the pods placed by the last successful check.
         looks: number of searches for a node.
-        running: the pods on nodes that may be gone; to be set before any check.
+        running: the assigned pods that checks may remove; set before the first check.
     """
 
     def __init__(
@@ -43,15 +43,14 @@ class Ahead:
         needed: int,
         domains: Sequence[Indices | None] = (None,),
     ) -> None:
-        """Copy the cluster as it is now.
+        """Copy the snapshot.
 
         Args:
             engine: the engine with the cluster; its snapshot must be up to date.
-            framework: the profile that decides.
-            pods: the waiting pods, in the order in which they are placed.
-            needed: the number of them that must have a place.
-            domains: the rows of each part of the cluster, one of which must have all places; None
-                for all nodes.
+            framework: the framework of the pods' profile.
+            pods: the pending pods, in the order in which they are placed.
+            needed: the number of them that must fit.
+            domains: the rows of each domain, in one of which the pods must fit; None for all nodes.
 
         Raises:
             PluginError: a plugin's shared state cannot be forked.
@@ -61,7 +60,7 @@ class Ahead:
         self.looks = 0
         self.running: Sequence[PodInfo] = ()
         self._services = engine.services
-        # Places that are kept for the pods are theirs, whichever of them takes which.
+        # The pods may use all room that is kept for any of them.
         self._nominated = without(core.queue.nominator, {pod.uid: pod for pod in pods})
         self._framework = framework.beside()
         self._algorithm = SchedulingAlgorithm(
@@ -74,7 +73,7 @@ class Ahead:
         self._domains = domains
         self._gone: set[int] = set()
         self._world = core.snapshot.copy()
-        # For these plugins it is the cluster: what they keep about it holds as it changes.
+        # Not a fork: plugins may keep values about this copy and update them by its changes.
         self._world.is_fork = False
         has_own = any(pod.needs for pod in pods) or not framework.plugins.are_trusted
         self._states = core.states.fork() if has_own else core.states
@@ -82,12 +81,12 @@ class Ahead:
         self._reserves = has_own
 
     def pods_by_node(self) -> Iterator[Iterable[PodInfo]]:
-        """The pods of each node, as they were when the cluster was copied."""
+        """Yield the pods of each node of the copy."""
         for row in self._world.table.live_rows().tolist():
             yield self._world.info(row).pods.values()
 
     def fits_without(self, gone: Collection[int]) -> Steps[bool]:
-        """Whether the pods find their places if these of the running pods are gone, by number.
+        """Return whether enough pods fit without the `running` pods at these indices.
 
         Raises:
             PluginError: a plugin failed.
@@ -103,7 +102,7 @@ class Ahead:
         return False
 
     def _let_go(self, wanted: set[int]) -> Steps[None]:
-        """Have just these of the running pods be gone."""
+        """Remove exactly these of the running pods from the copy."""
         for change, numbers in (
             (self._ended.end, wanted - self._gone),
             (self._ended.revive, self._gone - wanted),
@@ -115,7 +114,7 @@ class Ahead:
         self._gone = wanted
 
     def _place(self, placed: list[_Placed], rows: Indices | None) -> Steps[bool]:
-        """Place one pod after the other on these rows, until enough are placed or cannot be."""
+        """Place one pod after the other on these rows, until enough fit or too many do not."""
         failed: PodKind | None = None
         for number, pod in enumerate(self._pods):
             if len(placed) + len(self._pods) - number < self._needed:
@@ -130,7 +129,7 @@ class Ahead:
         return False
 
     def _has_place(self, pod: PodInfo, rows: Indices | None, placed: list[_Placed]) -> bool:
-        """Whether there is a node for a pod, which has it then, with all that is reserved there."""
+        """Place and reserve a pod on the copy; return False if no node fits or Reserve fails."""
         self.looks += 1
         framework = self._framework
         with self._services.on_fork(self._world, self._states):
@@ -149,7 +148,7 @@ class Ahead:
         return False
 
     def _take_back(self, placed: Sequence[_Placed]) -> None:
-        """Remove placed pods again, the last placed first."""
+        """Unreserve and remove placed pods, the last placed first."""
         with self._services.on_fork(self._world, self._states):
             for pod, state in reversed(placed) if self._reserves else ():
                 self._framework.run_unreserve_plugins(state, pod, pod.node_name)
@@ -158,7 +157,7 @@ class Ahead:
 
 
 def _of_own_kind(pod: PodInfo, kinds: dict[PodKind, PodKind]) -> PodInfo:
-    """The pod with a kind unknown to the engine, which keeps cached values apart."""
+    """Return the pod with a new kind: the engine's caches must not get values about the copy."""
     kind, own = pod.kind, kinds.get(pod.kind)
     if own is None:
         own = kinds[kind] = PodKind(kind.shape, kind.namespace, kind.labels, kind.owners)

@@ -1,4 +1,4 @@
-"""Room of assumed pods, on their way to a node, which only the scheduler knows of."""
+"""Sums up the assumed pods of each node."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from scheduler.kernel.answers.waiting_model import Assumed
 
 
 def assumed_on(pods: Iterable[PodInfo]) -> tuple[Assumed, ...]:
-    """The requests of assumed pods by node; `kubectl describe node` counts none of them."""
+    """Return assumed pods and their requests by node; `kubectl describe node` lacks them."""
     by_node: dict[str, list[PodInfo]] = {}
     for pod in pods:
         by_node.setdefault(pod.node_name, []).append(pod)

@@ -1,4 +1,4 @@
-"""The verdict on one binding, given one state of the cluster."""
+"""Judges one binding of another scheduler, given one state of the cluster."""
 
 from enum import Enum
 from typing import Final
@@ -13,18 +13,18 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 class BindingAgreement(Enum):
-    """Our verdict on a binding."""
+    """This scheduler's verdict on a binding."""
 
     AGREED = "agreed"
-    """Its node is one of those that we would choose among."""
+    """Its node has the highest total score, or is the feasible nominated node."""
     ONLY = "only"
-    """The same, and no other node fits."""
+    """Its node is the only feasible one."""
     RACED = "raced"
-    """As above, if the changes around it are counted in another order."""
+    """Agreed or only, if the changes around the binding happened in another order."""
     LOWER = "lower"
-    """The pod fits there, and we would choose another node."""
+    """The pod fits on its node, but this scheduler would choose another one."""
     UNFIT = "unfit"
-    """The pod does not fit there."""
+    """The pod does not fit on its node."""
     FAILED = "failed"
     """A plugin failed."""
 
@@ -34,12 +34,12 @@ DISAGREEMENT: Final = (BindingAgreement.LOWER, BindingAgreement.UNFIT)
 
 
 class Unjudged(Enum):
-    """The reason why a pod with a node is not judged."""
+    """The reason why the binding of an assigned pod is not judged."""
 
     BEFORE = "before"
-    """It had its node when the watch began."""
+    """The pod had its node when the watch began."""
     UNSEEN = "unseen"
-    """It had its node when first seen: set by its owner, or bound while the watch was away."""
+    """The pod had its node when first seen: set by its owner, or bound between two watches."""
 
 
 class BindingVerdict(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class BindingVerdict(msgspec.Struct, frozen=True):
 
     Attributes:
         result: the verdict.
-        rank: of its node among the feasible ones, by total; 0 where the pod does not fit.
+        rank: the rank of its node among the feasible ones by total; 0 if the pod does not fit.
     """
 
     result: BindingAgreement
@@ -57,9 +57,9 @@ class BindingVerdict(msgspec.Struct, frozen=True):
 def judge_binding(
     framework: Framework, pod: PodInfo, node: str, snapshot: Snapshot, nominated: NominatedPods
 ) -> BindingVerdict:
-    """Judge whether a node is among those that we would choose from, in columns.
+    """Judge whether this scheduler could have chosen a node.
 
-    The pod is given as it waited, the cluster without it.
+    `pod` is in its state before the binding; `snapshot` does not contain it.
 
     Raises:
         PluginError: a plugin failed.

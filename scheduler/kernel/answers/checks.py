@@ -1,6 +1,6 @@
-"""The verdict of every filter on every node, in columns: rejection counts and near misses.
+"""Runs every filter on every node, in columns, and finds rejection counts and near misses.
 
-One pass of each filter over all nodes. Nothing of it is cached, timed or counted.
+Each filter runs once over all nodes; its results are not cached, and its run is not measured.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -20,22 +20,22 @@ from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, FilterAttempt,
 from scheduler.kernel.snapshot import Snapshot
 
 NEAREST: Final = 5
-"""Largest number of near misses reported."""
+"""Near misses at most that are reported."""
 
 
 class EveryCheck(msgspec.Struct, frozen=True, eq=False):
-    """All checks about one pod.
+    """The verdicts of all filters on one pod.
 
     Attributes:
         pod: the pod.
-        snapshot: the cluster.
-        found: the filter result without the plugins that reject the pod as a whole.
-        outright: by plugin, the rejection of the pod as a whole.
-        names: of the plugins that reject anything, in their order.
-        rejects: by plugin and row, whether it rejects the row; False for rows that are no nodes.
+        snapshot: the snapshot of the cluster.
+        found: the filter result without the plugins that reject the pod in PreFilter.
+        outright: by plugin, its rejection of the pod in PreFilter.
+        names: the names of the plugins that reject any node, in their order.
+        rejects: by plugin and row, whether the plugin rejects the row; False for unused rows.
         verdicts: the verdicts of each filter, by name; without plugins that reject in PreFilter.
-        fits_without: by plugin, the number of nodes that would fit if it alone were gone.
-        world: the cluster with the pods nominated before this one, which the counts refer to.
+        fits_without: by plugin, the number of nodes that would fit without its rejections.
+        world: the snapshot with the pods nominated before this one, to which the counts refer.
         attempt: the filters, as PreFilter prepares them for `world`.
     """
 
@@ -57,19 +57,19 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
         return count
 
     def rejected_by(self, name: str) -> NDArray[np.intp]:
-        """The rows that a plugin rejects."""
+        """Return the rows that a plugin rejects."""
         if name not in self.names:
             return np.zeros(0, np.intp)
         return np.flatnonzero(self.rejects[self.names.index(name)])
 
     def rejected_by_none_but(self, *names: str) -> NDArray[np.intp]:
-        """The rows that some of the plugins reject, and no other plugin does."""
+        """Return the rows that at least one of the plugins rejects, and no other plugin."""
         meant = np.isin(self.names, names)
         by_these = self.rejects[meant].any(axis=0)
         return np.flatnonzero(by_these & ~self.rejects[~meant].any(axis=0))
 
     def obstacles(self, name: str, rows: NDArray[np.intp]) -> tuple[Obstacle, ...]:
-        """The obstacles of a filter on some of the rows that it rejects.
+        """Return the obstacles of a filter on some of the rows that it rejects.
 
         Raises:
             PluginError: the plugin failed.
@@ -88,9 +88,9 @@ def every_check(
     nominated: NominatedPods | None = None,
     found: Feasibility | None = None,
 ) -> EveryCheck:
-    """Run every filter on every node.
+    """Run every filter on every node; return all verdicts.
 
-    `found` is the filter result, if it is known already.
+    `found` is the filter result, if known.
 
     Raises:
         PluginError: a plugin failed.
@@ -128,17 +128,17 @@ def every_check(
 def _past_pre_filter(
     found: Feasibility, find: Callable[[Container[str]], Feasibility]
 ) -> tuple[Feasibility, set[str], dict[str, PluginRejection]]:
-    """Filter again without the plugins that reject the pod as a whole.
+    """Filter again without the plugins that reject the pod in PreFilter.
 
     Returns:
-        The result, those plugins, and their rejections; of equal rejections, the first.
+        The result, these plugins, and their rejections; of equal rejections only the first.
     """
     outright: dict[str, PluginRejection] = {}
     aside: set[str] = set()
     while found.verdicts is None:
         said = found.pre_filter
         rejection = rejection_of(said)
-        # If plugins leave no node between them, each of them is an obstacle.
+        # If PreFilter results of several plugins have no common node, each plugin is an obstacle.
         names = [said.plugin] if said.plugin else sorted(found.restricting)
         aside.update(names)
         if not _is_told(rejection, outright.values()):
@@ -153,7 +153,7 @@ def _rejections_by_row(
     outright: Iterable[str],
     verdicts: Mapping[str, Verdicts],
 ) -> dict[str, NDArray[np.bool_]]:
-    """By plugin, which rows it rejects: all of them, those it filters, those it does not name."""
+    """Return by plugin the rows that it rejects in PreFilter, in Filter, or by PreFilterResult."""
     columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
     for name, said in verdicts.items():
         columns[name] = alive & (said.first != FEASIBLE)
@@ -169,7 +169,7 @@ def _rejections_by_row(
 def _is_told_outright(
     said: Verdicts, alive: NDArray[np.bool_], outright: Mapping[str, PluginRejection]
 ) -> bool:
-    """Whether a filter rejects nodes for the reason of another plugin's rejection of the pod."""
+    """Return whether a filter rejects nodes for the reason of another plugin's PreFilter."""
     rejected = np.flatnonzero(alive & (said.first != FEASIBLE))
     if not outright or not len(rejected):
         return False
@@ -177,9 +177,9 @@ def _is_told_outright(
 
 
 def _is_told(rejection: PluginRejection, others: Iterable[PluginRejection]) -> bool:
-    """Whether another plugin has rejected the pod for the same reason: a claim that is missing.
+    """Return whether another plugin has rejected the pod for the same reason, as a missing claim.
 
-    Plugins may put their context in front of the reason.
+    Plugins may put different prefixes before the reason.
     """
     return any(
         len(rejection.reasons) == len(other.reasons)
@@ -192,7 +192,7 @@ def _is_told(rejection: PluginRejection, others: Iterable[PluginRejection]) -> b
 
 
 def checks_of(every: EveryCheck) -> tuple[Check, ...]:
-    """The number of nodes that each plugin rejects, with its obstacles, the largest number first.
+    """Return the number of nodes that each plugin rejects, with its obstacles, largest first.
 
     Raises:
         PluginError: a plugin failed.
@@ -205,7 +205,7 @@ def checks_of(every: EveryCheck) -> tuple[Check, ...]:
 
 
 def nearest_nodes(every: EveryCheck) -> tuple[NearNode, ...]:
-    """The nodes that fail the fewest checks; of equals the smallest shortage, then by name.
+    """Return the nodes that fail the fewest checks; equal ones by shortage, then by name.
 
     Raises:
         PluginError: a plugin failed.
@@ -221,7 +221,7 @@ def nearest_nodes(every: EveryCheck) -> tuple[NearNode, ...]:
 
 
 def shortage(every: EveryCheck, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """By row, the largest share of a requested amount that the node does not have free."""
+    """Return by row the largest share of a requested amount that is not free on the node."""
     table = every.world.table
     shares = np.zeros(len(rows))
     for name, amount in every.pod.shape.requests.items():
@@ -235,13 +235,13 @@ def shortage(every: EveryCheck, rows: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def _foremost(keys: Sequence[NDArray[Any]], count: int) -> NDArray[np.intp]:
-    """The positions of the smallest, in order; the first key counts most. Cost: O(n)."""
+    """Return the positions of the `count` smallest by keys, the first key first. Cost: O(n)."""
     found, tied = np.zeros(0, np.intp), np.arange(len(keys[0]))
     for key in keys:
         left, values = count - len(found), key[tied]
         if len(tied) <= left:
             break
-        # Values below the last possible one are in; the next key decides among its equals.
+        # Smaller values than the last possible one are found; the next key orders equal ones.
         last = np.partition(values, left - 1)[left - 1]
         found = np.concatenate((found, tied[values < last]))
         tied = tied[values == last]
@@ -257,7 +257,7 @@ def _named(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Ver
 
 
 def _rejections(every: EveryCheck, row: int) -> Iterator[PluginRejection]:
-    """All rejections of one node."""
+    """Yield all rejections of one node."""
     for name, rejects in zip(every.names, every.rejects, strict=True):
         if not rejects[row]:
             continue

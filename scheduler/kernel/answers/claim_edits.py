@@ -1,4 +1,4 @@
-"""Possible edits of a pod's claims, and the claims with such edits."""
+"""Finds possible edits of a pod's claims, and applies edits to claims."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ class Written:
 
     Attributes:
         claims: the claims.
-        templates: by `namespace/name` of a claim, the template it is made from; empty for none.
+        templates: by `namespace/name` of a claim, its template; empty for a claim without one.
     """
 
     def __init__(self, pod: PodInfo, claims: Sequence[ResourceClaim]) -> None:
@@ -57,7 +57,7 @@ class Written:
 
 
 def changes_of_claims(written: Written, obstacles: Sequence[DeviceObstacle]) -> list[ClaimEdit]:
-    """The rules that could be dropped from the claims, and the taints that they could tolerate."""
+    """Return edits that drop rules of the claims, and edits that tolerate device taints."""
     tolerated = (each for obstacle in obstacles for each in _tolerations(written, obstacle))
     return [*tolerated, *(each for claim in written.claims for each in _drops(written, claim))]
 
@@ -74,7 +74,7 @@ def _tolerations(written: Written, obstacle: DeviceObstacle) -> Iterator[Tolerat
 
 
 def selectors_loosened(written: Written, columns: DeviceColumns) -> Iterator[list[LoosenSelector]]:
-    """For each selector, the possible replacements, the strictest first."""
+    """Yield for each selector its possible replacements, the strictest first."""
     for claim in written.claims:
         for drop in _drops(written, claim):
             if drop.request:
@@ -95,7 +95,7 @@ def _drops(written: Written, claim: ResourceClaim) -> Iterator[DropDeviceRule]:
 
 
 def edited(claims: Iterable[ResourceClaim], edits: Iterable[ClaimEdit]) -> list[ResourceClaim]:
-    """Claims as they would be."""
+    """Return the claims with edits applied."""
     edits = list(edits)
     found = []
     for claim in claims:
@@ -153,7 +153,7 @@ def _written_otherwise(selector: DeviceSelector, text: str | None) -> DeviceSele
 
 
 def asks_of(request: DeviceRequest) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
-    """The exact request or the alternatives of a request, by the names in allocations."""
+    """Yield the exact request or the alternatives of a request, with their names in allocations."""
     if request.exactly is not None:
         yield request.name, request.exactly
     for each in request.first_available:

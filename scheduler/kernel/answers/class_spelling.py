@@ -1,4 +1,4 @@
-"""Misspelled names of device classes: unknown names, one letter from known ones."""
+"""Finds misspelled names of device classes: unknown names, one letter from known ones."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 def class_guesses(trials: Trials) -> Iterator[Guess]:
-    """Guess the intended class of each unknown name, and count the nodes that would then fit."""
+    """Yield for each unknown name the most similar class, and the nodes that would fit with it."""
     if trials.devices is None or not trials.pod.spec.resource_claims:
         return
     catalog, snapshot = trials.devices.catalog, trials.snapshot
@@ -43,7 +43,7 @@ def class_guesses(trials: Trials) -> Iterator[Guess]:
 
 
 def _nodes_with(device_class: str, catalog: ClaimCatalog, snapshot: Snapshot) -> int:
-    """Number of nodes that have devices of a class."""
+    """Return the number of nodes that have devices of a class."""
     counts = catalog.devices.counts(device_class, snapshot)
     return 0 if counts is None else int(np.count_nonzero(counts.allocatable))
 

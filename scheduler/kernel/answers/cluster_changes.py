@@ -1,4 +1,4 @@
-"""The smallest changes of the cluster that would make a pod fit: of nodes, of their pods."""
+"""Finds the smallest changes of nodes and their pods that would make a pod fit."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -31,20 +31,20 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 _NODES_CLEARED: Final = 32
-"""Largest number of nodes tried with fewer pods, the smallest shortage first."""
+"""Nodes at most that are tried with fewer pods, the smallest shortage first."""
 _NODES_TRIED: Final = 4
 _MOST_VICTIMS: Final = 16
 _ANY_PRIORITY: Final = 2**31
-"""More than any pod has."""
+"""A priority above that of any pod."""
 
 
 def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """A cordoned node that nothing else is against."""
+    """Yield the uncordoning of a node that is rejected only for being cordoned."""
     rows = every.rejected_by_none_but(NodeUnschedulable.NAME, TaintToleration.NAME)
     rows = np.intersect1d(rows, every.rejected_by(NodeUnschedulable.NAME))
     for row in rows[:_NODES_TRIED].tolist():
         node = every.snapshot.node(row)
-        # The control plane keeps a taint with the same meaning in step.
+        # The control plane removes the taint of a cordoned node too.
         taints = [t for t in node.spec.taints if t.key != UNSCHEDULABLE_TAINT.key]
         opened = replace(node.spec, unschedulable=False, taints=tuple(taints))
         found = trials.nodes_with(replace(node, spec=opened))
@@ -55,7 +55,7 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | No
 
 
 def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The fewest labels that a node lacks to satisfy the pod."""
+    """Yield the fewest labels that make a node satisfy node selector and affinity."""
     rows = every.rejected_by_none_but(NodeAffinity.NAME)
     for row, edits in fewest_labels(trials.pod, every.snapshot, rows, _NODES_TRIED):
         node = every.snapshot.node(row)
@@ -71,7 +71,7 @@ def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | 
 
 
 def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The pods that would have to go from one node, whatever their priority."""
+    """Yield the fewest pods to evict from one node, of any priority."""
     found = every.found
     if every.outright or found.attempt is None or found.verdicts is None:
         return
@@ -101,7 +101,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
     fewest = sorted(tried, key=lambda c: (len(c.victims), c.victims[0].priority, c.node_name))
     for candidate in fewest[:_NODES_TRIED]:
         if len(candidate.victims) <= _MOST_VICTIMS and fits(candidate.victims):
-            # The most important ones are to stay, if any may.
+            # Keep the most important victims on the node, if the pod fits beside them.
             needed = trials.needed(candidate.victims, fits)
             edits = [EvictPod(v.key, candidate.node_name, v.priority) for v in needed]
             yield trials.change(edits, rows_without(needed))
@@ -110,23 +110,25 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
 
 
 def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """A copy of the smallest node that would be feasible if empty."""
+    """Yield the addition of a copy of the smallest node that would be feasible if empty."""
     rows = _clearable(every, every.snapshot.table.live_rows())
     rows = np.intersect1d(rows, rows_if_free(every, trials))
-    for row in _different(every.snapshot, rows)[:_NODES_TRIED].tolist():
+    kinds = _different(every.snapshot, rows)
+    for row in kinds[:_NODES_TRIED].tolist():
         node = every.snapshot.node(row)
         found = trials.nodes_with(_like(node, every.snapshot), node.metadata.name)
         if found:
             yield change_of([AddNodes(node.metadata.name, 1)], found)
             return
         yield None
+    trials.untried_nodes = len(kinds[_NODES_TRIED:])
 
 
 def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
-    """Count the copies of a node that admit a number of equal pods, which fit nowhere now.
+    """Return how many copies of a node must be added for a number of equal pods.
 
-    The pods are placed one after the other, each on the first node that fits; a pod that fits
-    nowhere adds another node. None where that does not help, or where the trials end too early.
+    The pods are placed one after the other, each on the first feasible node; for a pod that fits
+    nowhere another node is added. None if that does not help, or no trials are left.
     """
     world, node = trials.snapshot.copy(), trials.snapshot.node(trials.snapshot.table.row_of[like])
     nodes = 0
@@ -148,16 +150,16 @@ def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
 
 
 def _numbered(pod: PodInfo, number: int) -> PodInfo:
-    """A copy of a pod with a name and UID of its own."""
+    """Return a copy of a pod with its own name and UID."""
     metadata = pod.pod.metadata
     numbered = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
     return PodInfo(replace(pod.pod, metadata=numbered), pod.kind)
 
 
 def _different(snapshot: Snapshot, rows: Indices) -> Indices:
-    """One of each set of rows that are alike in allocatable, taints and zone.
+    """Return one row of each set with equal allocatable, taints and zone.
 
-    The smallest first.
+    The smallest nodes come first.
     """
     table = snapshot.table
     zones = snapshot.topology(_ZONE).ids[rows]
@@ -169,7 +171,7 @@ def _different(snapshot: Snapshot, rows: Indices) -> Indices:
 
 
 def _clearable(every: EveryCheck, rows: Indices) -> Indices:
-    """The rows on which the pod might fit if no other pod ran there."""
+    """Return the rows on which the pod might fit if no other pod ran there."""
     attempt = every.attempt
     for each in () if attempt is None else attempt.filters:
         if each.reads is Reads.NODE:
@@ -193,7 +195,7 @@ def _labelled(node: Node, edits: Sequence[SetLabel]) -> Node:
 
 
 def _like(node: Node, snapshot: Snapshot) -> Node:
-    """A node of another name that is otherwise the same."""
+    """Return a copy of a node with another name."""
     names = (f"{node.metadata.name}-copy-{number}" for number in count(1))
     name = next(name for name in names if name not in snapshot.table.row_of)
     labels = dict(node.metadata.labels)

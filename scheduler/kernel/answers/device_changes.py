@@ -1,4 +1,4 @@
-"""The smallest changes that get a pod its devices: of its own claims, and of other claims."""
+"""Finds the smallest changes of claims that would get a pod its devices."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -26,16 +26,16 @@ from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.snapshot import Indices, Snapshot
 
 MOST_TRIALS: Final = 16
-"""Largest number of trials for one kind of change: each examines all devices."""
+"""Filter runs at most for one kind of change: each examines all devices."""
 _NODES_FREED: Final = 4
 _MOST_FREED: Final = 8
-"""Claims that are to be freed on a node at most."""
+"""Claims at most that one change frees on a node."""
 _MOST_ATOMS: Final = 8
 _NAME: Final = DynamicResources.NAME
 
 
 def lower_counts(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The most devices of one request that the pod can have."""
+    """Yield for each request that fails the largest count of devices with which the pod fits."""
     written = _written(every, trials)
     for obstacle in _requests(trials) if written is not None else ():
         if written is not None and obstacle.claim in written.templates:
@@ -51,7 +51,7 @@ def _lower_count(
     def rows_with(count: int) -> Indices:
         return _rows_with(trials, written, [LowerCount(*where, wanted, count)])
 
-    # `high` never fits; `low` does, once it is more than 0. What is left now is likely right.
+    # Bisection: `high` does not fit; `low` fits, unless it is 0. `obstacle.most` is the best guess.
     low, high = 0, wanted
     for count in (obstacle.most, 1):
         if low < count < high:
@@ -65,7 +65,7 @@ def _lower_count(
 
 
 def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
-    """The most that the pod can have of an extended resource that devices serve."""
+    """Yield the largest request with which the pod fits, of an extended resource of devices."""
     if trials.devices is None or _decision(every) is None:
         return
     class_of = trials.devices.catalog.class_names.class_of
@@ -78,7 +78,7 @@ def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[Sugg
 
 
 def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """Selectors with values that devices have; of each selector the strictest that helps."""
+    """Yield for each selector the strictest looser one, with values of devices, that helps."""
     written = _written(every, trials)
     if written is None or trials.devices is None:
         return
@@ -92,7 +92,7 @@ def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedCha
 
 
 def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The fewest selectors and constraints to change, and taints to tolerate."""
+    """Yield the fewest selectors and constraints to drop, and taints to tolerate."""
     written = _written(every, trials)
     if written is None:
         return
@@ -106,7 +106,7 @@ def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange
 
 
 def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The fewest other claims to free on one node, with the pods that use them."""
+    """Yield the fewest other claims to free on one node, with the pods that use them."""
     hypothetical = trials.devices
     decision = _decision(every)
     if hypothetical is None or decision is None:
@@ -131,7 +131,7 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
         def rows_without(some: Sequence[ResourceClaim], row: int = node.row) -> Indices:
             return _rows_without(trials, some, row)
 
-        # Claims of most devices are freed first, so that as many as possible of the rest stay.
+        # Claims are sorted by devices freed: drop those with the fewest from the change first.
         if len(rows_without(claims)):
             needed = trials.needed(claims[::-1], lambda some: len(rows_without(some)) > 0)
             name = world.table.names[node.row]
@@ -145,9 +145,9 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
 def _allocated_elsewhere(
     every: EveryCheck, trials: Trials, decision: DeviceDecision
 ) -> Iterator[SuggestedChange]:
-    """A claim of the pod itself, which other pods hold to their node.
+    """Yield the freeing of a claim of the pod that other pods use on another node.
 
-    Without others the scheduler frees the claim (PostFilter).
+    If no other pod uses the claim, PostFilter frees it.
     """
     for claim, _, usable in decision.misplaced(every.rejected_by(_NAME)):
         pods = tuple(key for key in pods_of(claim) if key != trials.pod.key)
@@ -161,7 +161,7 @@ def _allocated_elsewhere(
 
 
 def rows_if_free(every: EveryCheck, trials: Trials) -> Indices:
-    """The nodes with the devices that the pod needs, in use or not."""
+    """Return the nodes with the devices that the pod needs, in use or not."""
     decision = _decision(every)
     if trials.devices is None or decision is None or not decision.claims_to_allocate:
         return every.snapshot.table.live_rows()
@@ -175,7 +175,7 @@ def _requests(trials: Trials) -> list[DeviceObstacle]:
 
 
 def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> Indices:
-    """The rows on which the pod fits if its claims are edited."""
+    """Return the rows on which the pod fits if its claims are edited."""
     hypothetical = trials.devices
     if hypothetical is None:
         raise LookupError("no plugin reads claims")
@@ -184,7 +184,7 @@ def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> 
 
 
 def _rows_without(trials: Trials, claims: Sequence[ResourceClaim], row: int) -> Indices:
-    """The rows on which the pod fits if claims are freed and their pods leave the node of `row`."""
+    """Return the rows on which the pod fits without claims and their pods on the node of `row`."""
     hypothetical = trials.devices
     if hypothetical is None:
         raise LookupError("no plugin reads claims")
@@ -198,7 +198,7 @@ def _rows_without(trials: Trials, claims: Sequence[ResourceClaim], row: int) -> 
 
 
 def _written(every: EveryCheck, trials: Trials) -> Written | None:
-    """The claims that are to be allocated and that a user has written."""
+    """Return the claims to allocate that exist in the API, not those of extended resources."""
     decision = _decision(every)
     if trials.devices is None or decision is None or not len(every.rejected_by_none_but(_NAME)):
         return None
@@ -209,7 +209,7 @@ def _written(every: EveryCheck, trials: Trials) -> Written | None:
 
 
 def _decision(every: EveryCheck) -> DeviceDecision | None:
-    """The decision about the pod's devices; None if they keep it from no node."""
+    """Return the decision about the pod's devices; None if DynamicResources rejects no node."""
     if every.attempt is None or _NAME not in every.names:
         return None
     return DynamicResources.decision_of(every.attempt.state)

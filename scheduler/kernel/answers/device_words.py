@@ -1,4 +1,4 @@
-"""Obstacles of devices as short sentences."""
+"""Formats obstacles and edits of devices as short sentences."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias, assert_never
@@ -31,7 +31,7 @@ _SHOWN: Final = 3
 
 
 def device_text(obstacle: AboutDevices) -> str:
-    """The obstacle as one line of text."""
+    """Return the obstacle as one line of text."""
     match obstacle:
         case DeviceObstacle():
             return _request(obstacle)
@@ -48,13 +48,13 @@ def device_text(obstacle: AboutDevices) -> str:
 
 
 def device_steps(obstacle: DeviceObstacle) -> Iterator[str]:
-    """Format the devices left after each step, the number of devices first."""
+    """Yield the number of devices left after each step of the device search, as text."""
     for left in obstacle.left:
         yield f"{left.devices} on {_count(left.nodes, 'node')}: {_step(obstacle, left)}"
 
 
 def claim_edit_text(edit: AboutClaims) -> str:
-    """The edit of a claim as an instruction."""
+    """Return the edit of a claim as an instruction."""
     match edit:
         case LowerCount():
             what = _count(edit.at_most, "device")

@@ -1,4 +1,4 @@
-"""Devices in explanations."""
+"""Finds the devices that the claims of an explained pod would get."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,9 +19,9 @@ EXTENDED_RESOURCES: Final = "<extended-resources>"
 def devices_taken(
     framework: Framework, found: Feasibility, snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Sequence[dict[str, tuple[DeviceTaken, ...]]]:
-    """By row the devices that each claim would get there, or has; empty for pods without claims.
+    """Return by row the devices that each claim would get, or has; empty for no claims.
 
-    Cost: a search per row.
+    Cost: a device search per row.
     """
     decision = DynamicResources.decision_of(found.state)
     if decision is None or DynamicResources.NAME not in framework.plugins.by_name:

@@ -1,4 +1,4 @@
-"""Edits that make a pod fit: of the pod, of nodes, of the cluster."""
+"""Edits of a pod, of its claims, of nodes or of the cluster, that make the pod fit."""
 
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel", tag_field="kind"):
 
 
 class LowerRequest(_Wire, frozen=True, tag="lowerRequest"):
-    """Let the whole pod request no more of a resource than `at_most`; quantities, exact."""
+    """Lower the request of the whole pod from `requested` to `at_most`; exact quantities."""
 
     resource: str
     requested: str
@@ -24,7 +24,7 @@ class LowerRequest(_Wire, frozen=True, tag="lowerRequest"):
 
 
 class AddToleration(_Wire, frozen=True, tag="addToleration"):
-    """Tolerate a taint. Operator Equal; an empty value is one as well."""
+    """Add a toleration of a taint, with operator Equal, also for an empty value."""
 
     key: str
     value: str
@@ -37,8 +37,8 @@ class DropRule(_Wire, frozen=True, tag="dropRule"):
     With the last requirement of a node affinity term, all required terms are removed.
 
     Attributes:
-        path: its field path.
-        text: its text.
+        path: the field path of the rule.
+        text: the text of the rule.
     """
 
     path: str
@@ -54,13 +54,13 @@ class SetLabel(_Wire, frozen=True, tag="setLabel"):
 
 
 class Uncordon(_Wire, frozen=True, tag="uncordon"):
-    """Let pods go to a cordoned node again."""
+    """Uncordon a node."""
 
     node: str
 
 
 class EvictPod(_Wire, frozen=True, tag="evictPod"):
-    """Let a pod, given as `namespace/name`, go from a node."""
+    """Evict a pod, given as `namespace/name`, from its node."""
 
     pod: str
     node: str
@@ -68,7 +68,7 @@ class EvictPod(_Wire, frozen=True, tag="evictPod"):
 
 
 class AddNodes(_Wire, frozen=True, tag="addNodes"):
-    """Add nodes that are empty and otherwise like an existing one."""
+    """Add nodes that are like an existing one, without its pods."""
 
     like: str
     count: int
@@ -79,10 +79,10 @@ class _OfClaim(_Wire, frozen=True):
 
     Attributes:
         claim: `namespace/name`.
-        template: the template of the claim, which is to be edited, as claims are immutable; empty
-            for a claim that is written by itself.
+        template: the template of the claim, which is edited instead, as claims are immutable; empty
+            for a claim without a template.
         request: the name of the request; `request/alternative` in a prioritized list. Empty for
-            edits that concern several requests.
+            edits of several requests.
     """
 
     claim: str
@@ -101,8 +101,8 @@ class DropDeviceRule(_OfClaim, frozen=True, tag="dropDeviceRule"):
     """Remove a selector of a request, or a constraint of the claim.
 
     Attributes:
-        path: its field path, below `spec.devices`.
-        text: its text.
+        path: the field path of the selector or constraint, below `spec.devices`.
+        text: the text of the selector or constraint.
     """
 
     path: str
@@ -113,9 +113,9 @@ class LoosenSelector(_OfClaim, frozen=True, tag="loosenSelector"):
     """Rewrite a selector so that more devices satisfy it.
 
     Attributes:
-        path: its field path, below `spec.devices`.
-        text: its text.
-        instead: the new text.
+        path: the field path of the selector, below `spec.devices`.
+        text: the present expression.
+        instead: the new expression.
     """
 
     path: str
@@ -124,7 +124,7 @@ class LoosenSelector(_OfClaim, frozen=True, tag="loosenSelector"):
 
 
 class TolerateDevices(_OfClaim, frozen=True, tag="tolerateDevices"):
-    """Tolerate a taint of devices. Operator Equal; an empty value is one as well."""
+    """Add a toleration of a device taint, with operator Equal, also for an empty value."""
 
     key: str
     value: str
@@ -136,9 +136,9 @@ class FreeClaim(_Wire, frozen=True, tag="freeClaim"):
 
     Attributes:
         claim: `namespace/name`.
-        pods: the pods that use it, which are to be deleted; without any, the claim itself is.
-        node: the node on which that makes room.
-        devices: number of its devices.
+        pods: the pods to delete, which use the claim; if empty, delete the claim itself.
+        node: the node on which this frees devices.
+        devices: number of devices of the claim.
     """
 
     claim: str

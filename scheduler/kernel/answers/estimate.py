@@ -1,9 +1,8 @@
-"""An estimate of when a waiting pod or gang will fit, from the expected ends of running pods.
+"""Estimates when a pending pod or gang will fit, from the expected ends of running pods.
 
-The known ends are sorted. By bisection the engine finds how many of them make enough room, and then
-which of these pods matter. That takes two trials, as many as the number of ends has binary digits,
-and a bounded number in the end. Other waiting pods are left out: one of them may take the room
-first.
+The known ends are sorted. Bisection finds how many of them free enough room; then the pods whose
+ends do not matter are left out. This takes 2 + log2(number of ends) checks, and a bounded number
+for the second step. Other pending pods are ignored, although one of them may take the room first.
 """
 
 from collections.abc import Sequence
@@ -29,11 +28,11 @@ from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.snapshot import Indices
 
 MOST_LOOKS: Final = 8192
-"""Largest number of searches for a node before the bisection stops early."""
+"""Searches for a node at most before the bisection stops early."""
 MOST_TRIALS: Final = 32
-"""Largest number of sets of pods tried to find those that matter."""
+"""Checks at most to find the pods whose ends matter."""
 _MOST_TRIED: Final = 1024
-"""With more pods than this, all of them are kept as relevant."""
+"""Of more pods than this, none is left out."""
 _NODES_AT_ONCE: Final = 64
 _PODS_TOLD: Final = 10
 _NAMES_TOLD: Final = 3
@@ -43,13 +42,13 @@ _NO_DOMAIN: Final = "When the group fits is not known: {}."
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The pods that are to fit.
+    """The pending pods whose placement is estimated.
 
     Attributes:
-        pods: the waiting pods, in the order in which they are placed.
-        needed: the number of them that must have a place.
-        group: namespace and name of their pod group; empty for a pod by itself.
-        is_together: whether they have to be in one domain.
+        pods: the pods in the order in which they are placed.
+        needed: the number of them that must fit.
+        group: namespace and name of their pod group; empty for a single pod.
+        is_together: whether they must be in one topology domain.
     """
 
     pods: list[PodInfo]
@@ -59,19 +58,19 @@ class _Wanted(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """The beginning of the sentence, with its subject."""
+        """The beginning of the sentence of the estimate."""
         return "The group fits" if self.group[1] else "Fits"
 
 
 class _Ending(msgspec.Struct, frozen=True):
-    """A running pod of which the end is known."""
+    """A running pod with a known end."""
 
     pod: PodInfo
     end: ExpectedEnd
 
 
 def pod_end(engine: Engine, pod: PodInfo, now: float) -> PodEnd | None:
-    """The expected end of a pod that has a node; None if unknown."""
+    """Return the expected end of an assigned pod at time `now`; None if unknown."""
     end = expected_end(pod, now, engine.core.durations)
     return None if end is None else _pod_end(pod, end)
 
@@ -85,17 +84,17 @@ def _pod_end(pod: PodInfo, end: ExpectedEnd) -> PodEnd:
 def estimate(
     engine: Engine, framework: Framework, pod: PodInfo, now: float
 ) -> Steps[Estimate | None]:
-    """Estimate when a waiting pod fits, or its gang with as many pods as it needs.
+    """Estimate when a pending pod fits, or its gang with its minimum of members.
 
     Args:
-        engine: its state is read, not changed.
-        framework: the profile that decides about the pod.
+        engine: the engine with the cluster; the estimate does not change it.
+        framework: the framework of the pod's profile.
         pod: a pod without a node.
         now: the time of day, in seconds since 1970.
 
     Returns:
-        None for a pod that fits now, and where no estimate is possible: the pod or its group is
-        held back, or a plugin fails. Extenders are not called; the text says where they matter.
+        None for a pod that fits now, and if no estimate is possible: the pod or its group is gated,
+        or a plugin fails. Extenders are not called; the text says so if they may matter.
     """
     wanted = _wanted(engine, framework, pod)
     if wanted is None:
@@ -121,7 +120,7 @@ def estimate(
 
 
 def _is_extended(engine: Engine, wanted: _Wanted) -> bool:
-    """Whether extenders may reject nodes or, for a group, shift its places by scores."""
+    """Return whether extenders may reject nodes or, for a group, change placements by scores."""
     verbs = (Verb.FILTER, Verb.PRIORITIZE) if wanted.group[1] else (Verb.FILTER,)
     return any(engine.core.extenders.interested_in(pod, *verbs) for pod in wanted.pods)
 
@@ -129,7 +128,7 @@ def _is_extended(engine: Engine, wanted: _Wanted) -> bool:
 def _bisect(
     ahead: Ahead, wanted: _Wanted, ending: Sequence[_Ending], unknown: int, now: float
 ) -> Steps[Estimate | None]:
-    """The fewest of the first ends after which there is room, and which of them matter."""
+    """Find the fewest earliest ends after which the pods fit, and which of them matter."""
     if (yield from ahead.fits_without(())):
         return None
     counts = Estimate("", known=len(ending), unknown=unknown)
@@ -146,7 +145,7 @@ def _bisect(
         else:
             too_few = middle
     is_first = enough - too_few == 1
-    # `ahead.places` may be of an earlier check.
+    # Check again: `ahead.places` may be those of another number of ends.
     yield from ahead.fits_without(range(enough))
     matter = yield from _those_that_matter(ahead, ending[:enough], is_first=is_first)
     ends = [ending[number] for number in matter]
@@ -164,7 +163,7 @@ def _bisect(
 def _those_that_matter(
     ahead: Ahead, ending: Sequence[_Ending], *, is_first: bool
 ) -> Steps[list[int]]:
-    """Reduce pods whose ends suffice to a subset of which none can be left out."""
+    """Return a subset of ends that suffices, and of which none can be left out."""
     kept = list(range(len(ending)))
     near = [number for number in kept if ending[number].pod.node_name in ahead.places]
     if 0 < len(near) < len(kept) and (yield from ahead.fits_without(near)):
@@ -186,7 +185,7 @@ def _those_that_matter(
 
 
 def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> bool:
-    """Whether a waiting pod waits for room, by itself or with its group."""
+    """Return whether a pod waits for room, by itself or with its group."""
     summary = judged.summary
     if summary.pre_enqueue is not None or isinstance(summary.error, str):
         return False
@@ -194,14 +193,14 @@ def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> 
 
 
 def with_end(judged: PodVerdict, end: PodEnd | None) -> PodVerdict:
-    """The verdict with the pod's expected end, if known."""
+    """Return the verdict with the pod's expected end, if known."""
     if end is None or isinstance(judged.summary.error, str):
         return judged
     return replace(judged, summary=replace(judged.summary, expected_end=end))
 
 
 def with_estimate(judged: PodVerdict, found: Estimate) -> PodVerdict:
-    """The verdict with the estimate of when the pod fits."""
+    """Return the verdict with the estimate of when the pod fits."""
     return replace(judged, summary=replace(judged.summary, estimate=found))
 
 
@@ -209,7 +208,7 @@ def with_estimate(judged: PodVerdict, found: Estimate) -> PodVerdict:
 
 
 def _wanted(engine: Engine, framework: Framework, pod: PodInfo) -> _Wanted | None:
-    """The pod, or the members of its gang that wait; None where they are held back."""
+    """Return the pod, or the pending members of its gang; None if they are gated."""
     with framework.calls.unmeasured():
         if not framework.run_pre_enqueue_plugins(pod).is_success:
             return None
@@ -233,7 +232,7 @@ def _wanted(engine: Engine, framework: Framework, pod: PodInfo) -> _Wanted | Non
 def _domains(
     engine: Engine, framework: Framework, pods: Sequence[PodInfo]
 ) -> tuple[Placements, Status]:
-    """The candidate domains for all members together."""
+    """Return the candidate domains for all members together."""
     with framework.calls.unmeasured():
         return framework.run_placement_generate_plugins(pods, engine.core.snapshot)
 
@@ -241,7 +240,7 @@ def _domains(
 def _ending(
     engine: Engine, ahead: Ahead, wanted: _Wanted, now: float
 ) -> Steps[tuple[list[_Ending], int]]:
-    """The running pods with known ends, the earliest first, and the number of other finite ones."""
+    """Return the running pods with known ends, earliest first; and how many others will end."""
     found: list[_Ending] = []
     unknown, durations = 0, engine.core.durations
     for number, pods in enumerate(ahead.pods_by_node()):
@@ -273,7 +272,7 @@ def _never_text(subject: str, known: int, unknown: int) -> str:
 
 
 def _text(subject: str, ends: Sequence[_Ending], time: float, now: float, *, is_first: bool) -> str:
-    """The estimate as a sentence, with its basis."""
+    """Return the estimate as a sentence, with the pods on which it depends."""
     when = "about" if is_first else "at the latest about"
     at = "any moment now" if time <= now else f"{when} {_moment(time, now)}"
     if_these = "this pod ends" if len(ends) == 1 else f"these {len(ends)} pods end"
@@ -282,7 +281,7 @@ def _text(subject: str, ends: Sequence[_Ending], time: float, now: float, *, is_
 
 
 def _moment(time: float, now: float) -> str:
-    """A time of day in UTC, with the date if it is not today."""
+    """Return a time of day in UTC, with the date if it is not today."""
     try:
         then, today = (datetime.fromtimestamp(each, UTC) for each in (time, now))
     except (OverflowError, ValueError, OSError):
@@ -292,7 +291,7 @@ def _moment(time: float, now: float) -> str:
 
 
 def _named(ends: Sequence[_Ending]) -> str:
-    """The controllers of pods that end, the last one first, and the source of each end."""
+    """Return the controllers of the pods, those that end last first, and the source of each end."""
     about: dict[str, list[_Ending]] = {}
     for each in reversed(ends):
         owner = controller_of(each.pod.pod.metadata)
@@ -313,7 +312,7 @@ def _known_by(end: ExpectedEnd) -> str:
 
 
 def source_text(source: str, runs: int) -> str:
-    """The source of an expected end, in words."""
+    """Return the source of an expected end, in words."""
     return {
         EndSource.DELETION: "being deleted",
         EndSource.ANNOTATION: "as annotated",
@@ -323,7 +322,7 @@ def source_text(source: str, runs: int) -> str:
 
 
 def end_text(end: PodEnd) -> str:
-    """The expected end of a pod, as a sentence."""
+    """Return the expected end of a pod as a sentence."""
     day, _, time = end.end.partition("T")
     known_by = source_text(end.source, end.runs)
     return f"It is expected to end about {day} {time[:5]} UTC ({known_by})."

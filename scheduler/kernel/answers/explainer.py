@@ -1,4 +1,4 @@
-"""The verdict of every plugin on every node, for every pod on its own."""
+"""Explains pods one by one: the verdict of every plugin on every node."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -60,14 +60,14 @@ from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.obstacles import claim_obstacles
 
 _TRIALS_FOR_ALL: Final = 1024
-"""Trials for equal pods, placed one by one; beyond some hundreds there is no answer."""
+"""Filter runs at most to place equal pods one by one; more pods get no answer."""
 
 _ESTIMATES_KEPT: Final = 256
-"""Estimates for pods that are alike."""
+"""Estimates at most that are kept for equal pods."""
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """The input for a pod's explanation: the snapshot and the verdicts of filters."""
+    """The snapshot and the verdicts of filters for the pod that was judged last."""
 
     snapshot: Snapshot
     found: Feasibility
@@ -75,7 +75,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class Explainer:
-    """Judges pods without any change: waiting pods, and pods with a node as if they had none."""
+    """Judges pods without changing the engine; an assigned pod as if it had no node."""
 
     def __init__(  # noqa: PLR0913 - what differs between a daemon and a command
         self,
@@ -94,17 +94,17 @@ class Explainer:
 
         Args:
             engine: the engine with the cluster; its snapshot must be up to date.
-            framework_of: the profile that decides about a pod.
-            all_reasons: run every filter on every node, beyond the first that rejects it.
-            preempts: name the pods to evict for pods that fit nowhere. This uses the engine's
-                random numbers, which a running scheduler must not share.
+            framework_of: returns the framework of a pod's profile.
+            all_reasons: whether to run every filter on every node, beyond the first rejection.
+            preempts: whether to run PostFilter for pods that fit nowhere. It uses the engine's
+                random numbers, which an explanation must not change in a running scheduler.
             asker: calls extenders; None leaves them out.
-            asks_permit: run Permit plugins. They may let held pods go, which a question must not
-                cause in a running scheduler.
-            tells_devices: name the devices that claims would get, node by node.
-            unserved: reports pods of other schedulers that no known scheduler serves.
-            wall: the time of day, in seconds since 1970, to estimate when pods fit; None for no
-                estimates.
+            asks_permit: whether to run Permit plugins. They may allow waiting pods, which an
+                explanation must not cause in a running scheduler.
+            tells_devices: whether to name the devices that claims would get on each node.
+            unserved: reports pods that no known scheduler serves.
+            wall: returns the time of day, in seconds since 1970, to estimate when pods fit; None
+                for no estimates.
         """
         self._core = engine.core
         self._framework_of = framework_of
@@ -122,11 +122,11 @@ class Explainer:
         self._nodes = NodeNames()
 
     def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:
-        """Explain one pod: the verdicts of the plugins."""
+        """Return the answer about one pod, with a verdict on each node."""
         return self.judge(pod, depth).answer()
 
     def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodVerdict:
-        """The verdict on one pod, with equal nodes grouped."""
+        """Return the verdict on one pod, with equal nodes grouped."""
         framework = self._framework_of(pod)
         self._asked = None
         with framework.calls.unmeasured():
@@ -144,7 +144,7 @@ class Explainer:
         return judged if found is None else with_estimate(judged, found)
 
     def _estimate(self, framework: Framework, pod: PodInfo, now: float) -> Estimate | None:
-        """Estimate when a pod fits; once for pods that are alike, while nothing changes."""
+        """Estimate when a pod fits; once for equal pods while the snapshot does not change."""
         snapshot, is_alone = self._core.snapshot, not framework.is_member(pod)
         has_own = bool(pod.pod.volumes or pod.spec.resource_claims)
         about: object = (pod.uid if has_own else pod.kind) if is_alone else pod.group_name
@@ -156,9 +156,9 @@ class Explainer:
         return self._estimates[key]
 
     def nodes_for_all(self, pod: PodInfo, answer: PodAnswer, pods: int) -> AddNodes | None:
-        """The number of nodes that are enough for several pods like one that fits nowhere.
+        """Return how many nodes must be added so that several equal pods fit, or None.
 
-        `answer` is about `pod`, with changes; there are `pods` of that kind.
+        `answer` is about `pod` and has changes; `pods` is the number of pods like it.
         """
         likes = [
             edit.like
@@ -176,12 +176,12 @@ class Explainer:
         return None if count is None else AddNodes(likes[0], count)
 
     def forget(self) -> None:
-        """Drop the input of `reasons`, which is invalid once the cluster changes."""
+        """Drop the input of `reasons`, which a change of the cluster makes invalid."""
         self._asked = None
 
     @property
     def reasons(self) -> Mapping[str, Sequence[Reason]]:
-        """By rejected node, why it cannot take the pod judged last, with the numbers.
+        """By rejected node, the reasons against the pod judged last, with their numbers.
 
         Cost: a call per node.
         """
@@ -269,7 +269,7 @@ class Explainer:
     def _permit(
         self, framework: Framework, pod: PodInfo, found: Feasibility, judgement: PodVerdict
     ) -> Permitting | UnsetType:
-        """The Permit verdict for the best node; nothing is reserved there."""
+        """Return the Permit verdict for the best node, without reserving resources there."""
         best = judgement.best(1)
         if not (self._asks_permit and best and framework.plugins.permit):
             return UNSET
@@ -283,12 +283,12 @@ class Explainer:
         return Permitting(node, name, (status.plugin,), reasons=status.reasons)
 
     def _assumed(self, pod: PodInfo) -> tuple[Assumed, ...]:
-        """The nodes on which most of it is, where other pods are on their way."""
+        """Return the nodes with the most assumed pods, not counting the pod itself."""
         found = assumed_on(p for p in self._core.cache.assumed_pods() if p.uid != pod.uid)
         return tuple(sorted(found, key=lambda each: (-len(each.pods), each.node))[:TOLD])
 
     def _nodes_of(self, snapshot: Snapshot) -> NodeNames:
-        """Nodes come and go rarely."""
+        """Return the node names of a snapshot; cached, as nodes rarely change."""
         if not self._nodes.are_of(snapshot):
             self._nodes = NodeNames.of(snapshot)
         return self._nodes
@@ -296,7 +296,7 @@ class Explainer:
     def _extender_results(
         self, pod: PodInfo, found: Feasibility, snapshot: Snapshot
     ) -> ExtenderResults:
-        """The extenders' verdicts on the nodes that fit."""
+        """Call extenders about the nodes that passed the filters, and return their verdicts."""
         if self._asker is None:
             return ExtenderResults(None, ())
         names = snapshot.table.names
@@ -304,7 +304,7 @@ class Explainer:
         return ExtenderResults(self._asker.about_nodes(pod, fitting), self._asker.extenders.all)
 
     def _snapshot_without(self, pod: PodInfo) -> Snapshot:
-        """The cluster as it would be without the pod."""
+        """Return the snapshot without the pod."""
         snapshot = self._core.snapshot
         placed = self._core.cache.seen_by_snapshot(pod.uid)
         if placed is None or placed.node_name not in snapshot.table.row_of:
@@ -360,7 +360,7 @@ def _scored(
 
 
 def _current_placement(judgement: PodVerdict, node_name: str) -> CurrentPlacement:
-    """Compare a pod's own node with the other feasible ones."""
+    """Compare a pod's node with the other feasible nodes."""
     own, best = judgement.about(node_name), judgement.best(2)
     next_best = next((said for said in best if said.node != node_name), None)
     after = None if next_best is None else NextNode(next_best.node, next_best.total)
@@ -374,7 +374,7 @@ def _current_placement(judgement: PodVerdict, node_name: str) -> CurrentPlacemen
 
 
 def _lead(own: FeasibleNode, other: FeasibleNode) -> dict[str, int]:
-    """By plugin, the lead of one node over another."""
+    """Return by plugin the weighted score of one node minus that of another."""
     return {
         name: score.weighted - other.scores[name].weighted for name, score in own.scores.items()
     }
@@ -385,6 +385,6 @@ def _keys(pods: Sequence[PodInfo]) -> tuple[str, ...]:
 
 
 def _preemption_message(status: Status) -> str:
-    """The message of preemption, without those of other PostFilter plugins."""
+    """Return the message of preemption without those of other PostFilter plugins."""
     own = [reason for reason in status.reasons if reason.startswith(MESSAGE_PREFIX)]
     return own[0].removeprefix(MESSAGE_PREFIX) if own else status.message

@@ -1,4 +1,4 @@
-"""The extenders' results for nodes, in the types of an answer."""
+"""Converts the extenders' verdicts and scores of nodes to the types of an answer."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -22,15 +22,15 @@ _SILENT: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
 
 
 class BlockingExtenders(Protocol):
-    """Calls extenders, and waits for their answers."""
+    """Calls extenders synchronously."""
 
     @property
     def extenders(self) -> Extenders:
-        """All of them."""
+        """All extenders of the configuration."""
         ...
 
     def about_nodes(self, pod: PodInfo, names: tuple[str, ...]) -> Advice | None:
-        """The extenders' advice on the nodes on which a pod fits; None if no extender handles it.
+        """Return the extenders' advice on feasible nodes; None if no extender handles the pod.
 
         Raises:
             ExtenderError: an extender that is not ignorable has failed.
@@ -40,7 +40,7 @@ class BlockingExtenders(Protocol):
     def about_candidates(
         self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
     ) -> Reviewed | None:
-        """The candidates of a preemption that extenders keep; None if no extender handles it."""
+        """Return the candidates that extenders keep; None if no extender handles preemption."""
         ...
 
 
@@ -48,7 +48,7 @@ class ExtenderResults:
     """The advice of extenders about one pod, or none.
 
     Attributes:
-        refused: by node, the reason of its rejection.
+        refused: by node, the status of its rejection.
     """
 
     def __init__(self, advice: Advice | None, extenders: Sequence[KnownExtender]) -> None:
@@ -57,26 +57,26 @@ class ExtenderResults:
         self.refused = {} if advice is None else advice.refused()
 
     def rows_of(self, found: Feasibility, snapshot: Snapshot) -> NDArray[np.intp]:
-        """The rows on which the pod fits and that passed the extenders."""
+        """Return the rows that passed the filters and the extenders."""
         rows = found.feasible_rows()
         return rows if self._advice is None else self._advice.allowed(rows, snapshot.table)
 
     def rejections(self, snapshot: Snapshot) -> list[tuple[Status, NDArray[np.intp]]]:
-        """Distinct rejections of theirs, each with the rows it is about."""
+        """Return the extenders' distinct rejections, each with its rows."""
         rows_of: dict[Status, list[int]] = {}
         for name, status in self.refused.items():
             rows_of.setdefault(status or _SILENT, []).append(snapshot.table.row_of[name])
         return [(status, np.array(rows, np.intp)) for status, rows in rows_of.items()]
 
     def scored(self, scored: Scored, snapshot: Snapshot) -> Scored:
-        """Scores with those of extenders beside those of plugins, both up to 100."""
+        """Return scores with those of extenders beside those of plugins, both up to 100."""
         advice = self._advice
         if advice is None or not len(scored.rows):
             return scored
         names = [snapshot.table.names[row] for row in scored.rows.tolist()]
         columns = [
             (
-                self._extenders[number].name,
+                self._extenders[number].label,
                 self._extenders[number].config.weight,
                 np.array([by_node.get(name, 0) * SCALE for name in names]),
             )

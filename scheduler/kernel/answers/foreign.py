@@ -1,4 +1,4 @@
-"""Room on nodes of a profile's own that pods of other schedulers take."""
+"""Finds pods of other schedulers that take room on the profile's own nodes."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -20,14 +20,14 @@ _PLACES: Final = {PODS: 1}
 def foreign_pods(
     framework: Framework, every: EveryCheck, own_names: Collection[str]
 ) -> tuple[ForeignPods, ...]:
-    """By scheduler, the pods without which a pod that fits nowhere would find room.
+    """Return by scheduler the pods without which a pod that fits nowhere would fit.
 
     Nothing for a profile without NodeOwnership. Candidates are nodes that only NodeResourcesFit
-    rejects; a node counts if pods of other schedulers together hold the missing amount.
+    rejects; a node counts if pods of other schedulers together request the missing amount.
 
     Args:
-        framework: the profile.
-        every: all checks about the pod.
+        framework: the framework of the pod's profile.
+        every: the verdicts of all filters on the pod.
         own_names: the names of the profiles of this scheduler.
 
     Cost: O(pods on these nodes).
@@ -46,7 +46,7 @@ def foreign_pods(
 
 
 def _movable(snapshot: Snapshot, row: int) -> Iterator[PodInfo]:
-    """The pods on a node that could have been placed elsewhere."""
+    """Return the pods on a node that are not tied to it (see `has_a_node_of_its_own`)."""
     pods = snapshot.info(row).pods.values()
     return (pod for pod in pods if not has_a_node_of_its_own(pod))
 
@@ -56,7 +56,7 @@ def _is_foreign(pod: PodInfo, own_names: Collection[str]) -> bool:
 
 
 def _sum(pods: Iterable[PodInfo]) -> Counter[str]:
-    """Sum the requests of pods, their places included."""
+    """Sum the requests of pods, and their number as the resource `pods`."""
     total: Counter[str] = Counter()
     for pod in pods:
         total.update(pod.shape.occupied)
@@ -65,7 +65,7 @@ def _sum(pods: Iterable[PodInfo]) -> Counter[str]:
 
 
 def _would_do(pod: PodInfo, snapshot: Snapshot, row: int, more: Counter[str]) -> bool:
-    """Whether a node with that much more room satisfies all requests of a pod."""
+    """Return whether a node with `more` free resources has room for a pod."""
     table = snapshot.table
     if table.max_pods[row] - table.pod_count[row] + more[PODS] < 1:
         return False
@@ -80,7 +80,7 @@ def _would_do(pod: PodInfo, snapshot: Snapshot, row: int, more: Counter[str]) ->
 
 
 def _foreign_pods(name: str, pods: list[PodInfo], wanted: Collection[str]) -> ForeignPods:
-    """One scheduler's pods, with the resources that the waiting pod requests."""
+    """Build the answer about one scheduler's pods; `wanted` are the pod's requested resources."""
     total = _sum(pods)
     return ForeignPods(
         name,

@@ -1,4 +1,4 @@
-"""Devices and claims as they might be: plugins see a fork of the catalog during a trial."""
+"""Replaces devices and claims for trials: plugins see a fork of the catalog during a trial."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ from scheduler.kernel.snapshot import Snapshot
 def hypothetical_devices(
     engine: Engine, states: SharedStates | None = None
 ) -> "HypotheticalDevices | None":
-    """Return the means to change devices for trials; None where no plugin reads them.
+    """Return the object that replaces devices and claims; None if no plugin reads them.
 
     Args:
         engine: the engine with the device catalog.
-        states: a copy of its shared states; None for its own.
+        states: a copy of the engine's shared states; None for these states themselves.
     """
     states = engine.core.states if states is None else states
     catalog = states.known(ClaimCatalog)
@@ -28,7 +28,7 @@ def hypothetical_devices(
 
 
 class HypotheticalDevices:
-    """Devices and claims, which a question may replace during a trial.
+    """Replaces devices and claims during a trial.
 
     Attributes:
         catalog: the actual devices and claims. Read-only.
@@ -44,7 +44,7 @@ class HypotheticalDevices:
 
     @contextmanager
     def claims(self, claims: Iterable[ResourceClaim], snapshot: Snapshot) -> Iterator[None]:
-        """Within this, some claims are as given.
+        """Replace some claims within the context.
 
         Raises:
             PluginError: the catalog cannot be forked.
@@ -55,7 +55,7 @@ class HypotheticalDevices:
 
     @contextmanager
     def nothing_kept(self, snapshot: Snapshot) -> Iterator[None]:
-        """Within this, no device is kept for a nominated pod.
+        """Keep no devices for nominated pods within the context.
 
         Raises:
             PluginError: the catalog cannot be forked.
@@ -69,7 +69,7 @@ class HypotheticalDevices:
 
     @contextmanager
     def devices_of(self, node: str, like: str, snapshot: Snapshot) -> Iterator[None]:
-        """Within this, a new node has the devices of an existing one; other nodes have none.
+        """Give a new node the devices of the node `like` within the context, other nodes none.
 
         Raises:
             PluginError: the catalog cannot be forked.

@@ -1,4 +1,4 @@
-"""The verdict of a profile on one pod, over thousands of nodes, most of which are alike."""
+"""The verdict of a profile on one pod, over thousands of nodes with few distinct verdicts."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterator, Sequence
@@ -27,7 +27,7 @@ from scheduler.kernel.framework.status import EXTENDER, Status
 from scheduler.kernel.snapshot import Snapshot
 
 TOLD: Final = 5
-"""Largest number of nodes named where nodes are counted."""
+"""Nodes at most that are named in counts of nodes."""
 
 _encode = msgspec.json.Encoder().encode
 _NAMELESS = b'{"node":""'
@@ -46,9 +46,9 @@ class NodeNames(msgspec.Struct, frozen=True):
     """The nodes of a cluster in output order.
 
     Attributes:
-        names: sorted.
+        names: the names, sorted.
         heads: the beginning of each node's JSON.
-        rows: of the snapshot.
+        rows: the row of each name in the snapshot.
         places: by row, the index among the names.
     """
 
@@ -68,16 +68,16 @@ class NodeNames(msgspec.Struct, frozen=True):
         return cls(names, [b'{"node":' + _encode(name) for name in names], rows, places)
 
     def are_of(self, snapshot: Snapshot) -> bool:
-        """Whether they are the names of this snapshot."""
+        """Return whether these are the names of this snapshot."""
         return self.places is snapshot.table.name_ranks()
 
     def place_of(self, name: str) -> int | None:
-        """The index of a name; None if there is no such node."""
+        """Return the index of a name; None if there is no such node."""
         place = bisect_left(self.names, name)
         return place if self.names[place : place + 1] == [name] else None
 
     def first(self, rows: NDArray[np.intp]) -> tuple[str, ...]:
-        """The first names of some rows."""
+        """Return the first `TOLD` names of some rows, in order."""
         places = self.places[rows]
         if len(places) > TOLD:
             places = np.partition(places, TOLD)[:TOLD]
@@ -85,13 +85,13 @@ class NodeNames(msgspec.Struct, frozen=True):
 
 
 class Scored(msgspec.Struct, frozen=True):
-    """The scores of the nodes that fit.
+    """The scores of the feasible nodes.
 
     Attributes:
-        rows: of the nodes.
-        columns: name, weight and normalised scores of every plugin that takes part.
-        totals: the weighted sums.
-        devices: the devices that the pod's claims would get there; empty if not requested.
+        rows: the rows of the nodes.
+        columns: name, weight and normalised scores of every plugin that is not skipped.
+        totals: the weighted sums of the scores.
+        devices: by node, the devices that the pod's claims would get; empty if not requested.
     """
 
     rows: NDArray[np.intp] = msgspec.field(default_factory=_no_rows)
@@ -100,7 +100,7 @@ class Scored(msgspec.Struct, frozen=True):
     devices: Sequence[dict[str, tuple[DeviceTaken, ...]]] = ()
 
     def about(self, position: int, name: str = "") -> FeasibleNode:
-        """The verdict on the node at a position."""
+        """Return the verdict on the node at a position of `rows`."""
         scores = {
             plugin: PluginScore(int(column[position]), int(column[position]) * weight)
             for plugin, weight, column in self.columns
@@ -109,7 +109,7 @@ class Scored(msgspec.Struct, frozen=True):
         return FeasibleNode(name, scores, int(self.totals[position]), devices=devices)
 
     def verdicts(self) -> Iterator[_About]:
-        """Distinct combinations of scores, each with the rows it is about."""
+        """Yield the distinct combinations of scores, each with its rows."""
         if self.devices:
             # Names of devices differ from node to node.
             for position in range(len(self.rows)):
@@ -124,13 +124,13 @@ class Scored(msgspec.Struct, frozen=True):
 
 
 class PodVerdict(msgspec.Struct, frozen=True):
-    """The verdict of a profile on one pod. It stays as it is when the cluster changes.
+    """The verdict of a profile on one pod; a change of the cluster does not change it.
 
     Attributes:
         summary: the answer without its nodes.
-        nodes: the nodes that were judged.
-        rejected: distinct rejections, without a name, each with its rows.
-        scored: the nodes that fit.
+        nodes: the judged nodes.
+        rejected: the distinct rejections, without a node name, each with its rows.
+        scored: the feasible nodes.
     """
 
     summary: PodAnswer
@@ -140,11 +140,11 @@ class PodVerdict(msgspec.Struct, frozen=True):
 
     @property
     def feasible(self) -> int:
-        """Number of nodes that fit."""
+        """Number of feasible nodes."""
         return len(self.scored.rows)
 
     def answer(self) -> PodAnswer:
-        """The complete answer, with all nodes."""
+        """Return the complete answer, with all nodes."""
         verdicts, of_node = self._verdicts()
         nodes = tuple(
             msgspec.structs.replace(verdicts[verdict], node=name)
@@ -153,9 +153,9 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.summary, nodes=nodes)
 
     def json(self, nodes: Collection[str] = ()) -> msgspec.Raw:
-        """The complete answer as JSON, with all nodes or only some.
+        """Return the answer as JSON, with all nodes or only the given ones.
 
-        A verdict is written once, however many nodes it is about.
+        Each distinct verdict is encoded once, for any number of nodes.
         """
         verdicts, numbers = self._verdicts()
         heads, of_node = self.nodes.heads, numbers.tolist()
@@ -172,13 +172,13 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return msgspec.Raw(b"".join((before, b'"nodes":[', *written, b"]", after)))
 
     def short_json(self) -> msgspec.Raw:
-        """The answer as JSON with its nodes counted instead of listed."""
+        """Return the answer as JSON, with its nodes counted instead of listed."""
         summary = msgspec.structs.replace(self.summary, counts=self.counts())
         before, _, after = _encode(summary).partition(_NODES + b",")
         return msgspec.Raw(before + after)
 
     def counts(self) -> NodeCounts | UnsetType:
-        """Count the nodes that fit and those rejected, by reason; unset without any nodes."""
+        """Count the feasible nodes, and the rejected ones by reason; UNSET without any nodes."""
         if not self.nodes.names:
             return UNSET
         rejected: dict[tuple[str, str, tuple[str, ...]], list[NDArray[np.intp]]] = {}
@@ -195,19 +195,19 @@ class PodVerdict(msgspec.Struct, frozen=True):
 
     @property
     def likeness(self) -> Hashable:
-        """Equal where two judgements differ in nothing but the pod's name."""
+        """A key that is equal for two verdicts that differ only in the pod's name."""
         summary = _encode(msgspec.structs.replace(self.summary, pod=""))
         verdicts, of_node = self._verdicts()
         return summary, _encode(verdicts), of_node.tobytes()
 
     def best(self, count: int) -> list[FeasibleNode]:
-        """Some of the nodes that fit, those with the highest total first, equals by name."""
+        """Return the `count` best feasible nodes: the highest total first, equal ones by name."""
         names, places = self.nodes.names, self.nodes.places[self.scored.rows]
         order = np.lexsort((places, -self.scored.totals))
         return [self.scored.about(i, names[places[i]]) for i in order[:count].tolist()]
 
     def about(self, name: str) -> FeasibleNode | None:
-        """The verdict on a node, if it fits."""
+        """Return the verdict on a feasible node; None for other nodes."""
         place = self.nodes.place_of(name)
         if place is None:
             return None
@@ -215,11 +215,11 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return self.scored.about(int(found[0]), name) if len(found) else None
 
     def rank(self, total: int) -> int:
-        """The rank of a total among the nodes that fit: 1 plus the number of higher totals."""
+        """Return the rank of a total among the feasible nodes: 1 plus the number of higher ones."""
         return 1 + int(np.count_nonzero(self.scored.totals > total))
 
     def _verdicts(self) -> tuple[list[_Verdict], NDArray[np.intp]]:
-        """Each distinct verdict once, and which of them is about which node."""
+        """Return the distinct verdicts, and by node the index of its verdict."""
         of_row = np.zeros(len(self.nodes.places), np.intp)
         said: list[_Verdict] = []
         about: Iterator[_About] = chain(self.rejected, self.scored.verdicts())
@@ -238,13 +238,13 @@ def judgement_of(  # noqa: PLR0913, PLR0917 - what one cycle has found
     every: Sequence[Verdicts] | None = None,
     refused: Sequence[tuple[Status, NDArray[np.intp]]] = (),
 ) -> PodVerdict:
-    """Combine the verdicts of filters and the scores.
+    """Combine the verdicts of filters, the rejections of extenders, and the scores.
 
     The verdicts of `found` must not be None. `every` has each filter's own verdicts, if they were
-    requested, `refused` the extenders' rejections of rows that passed the filters.
+    requested; `refused` has the extenders' rejections of rows that passed the filters.
 
     Raises:
-        PluginError: a plugin failed to give the reason of a rejection.
+        PluginError: a plugin failed when it was asked for the reason of a rejection.
     """
     rejected = tuple(_rejections(found, snapshot, every, refused))
     return PodVerdict(summary, nodes, rejected, scored)
@@ -261,7 +261,7 @@ def _rejections(
     every: Sequence[Verdicts] | None,
     refused: Sequence[tuple[Status, NDArray[np.intp]]],
 ) -> Iterator[tuple[RejectedNode, NDArray[np.intp]]]:
-    """Distinct rejections, each with the rows it is about."""
+    """Yield the distinct rejections, each with its rows."""
     verdicts = found.verdicts
     if verdicts is None:
         return
@@ -288,7 +288,7 @@ def _with_every_rejection(
     known: Sequence[Status],
     every: Sequence[Verdicts],
 ) -> Iterator[tuple[RejectedNode, NDArray[np.intp]]]:
-    """One rejection, split by the other filters' verdicts on its rows."""
+    """Split one rejection by the verdicts of all filters on its rows."""
     bits = np.array([np.where(v.first[rows] == FEASIBLE, 0, v.bits[rows]) for v in every])
     _, firsts, of_row = np.unique(bits, axis=1, return_index=True, return_inverse=True)
     for group, first in enumerate(firsts.tolist()):

@@ -1,4 +1,4 @@
-"""Room that a pod leaves to others which are nominated to it."""
+"""Finds room that a pod cannot use because it is kept for nominated pods."""
 
 from contextlib import nullcontext
 
@@ -20,9 +20,9 @@ def kept_for(
     nominated: NominatedPods | None,
     devices: HypotheticalDevices | None = None,
 ) -> tuple[KeptFor, ...]:
-    """The pods and groups for which room is kept that this pod would have, most nodes first.
+    """Return the nominated pods and groups without which this pod would fit, most nodes first.
 
-    Cost: one filter run if relevant pods are nominated, and O(these pods).
+    Cost: one filter run if pods are nominated with precedence over this pod, and O(these pods).
 
     Raises:
         PluginError: a plugin failed.

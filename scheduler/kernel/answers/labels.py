@@ -1,4 +1,4 @@
-"""The labels that nodes lack to satisfy a pod: the fewest, node by node."""
+"""Finds the fewest labels that each node lacks to satisfy a pod."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +22,7 @@ _IN: Final = "In"
 def fewest_labels(
     pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp], most: int
 ) -> Iterator[tuple[int, list[SetLabel]]]:
-    """At most `most` rows and the labels they lack, the fewest first."""
+    """Yield at most `most` rows and the labels that they lack, rows with the fewest first."""
     demanded = [
         NodeSelectorRequirement(key, _IN, (value,)) for key, value in pod.spec.node_selector.items()
     ]
@@ -51,7 +51,7 @@ def fewest_labels(
 def _lacking(
     choice: list[NodeSelectorRequirement], snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """By row, the number of requirements that the node does not satisfy."""
+    """Return by row the number of requirements that the node does not satisfy."""
     count = np.zeros(len(rows), np.intp)
     for each in choice:
         fails = ~satisfied(NodeSelectorTerm((each,)), snapshot)[rows]
@@ -64,7 +64,7 @@ def _has(requirement: NodeSelectorRequirement, snapshot: Snapshot, row: int) -> 
 
 
 def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None]:
-    """A label that satisfies the requirement; None where it must not be there."""
+    """Return a label that satisfies the requirement; the value is None to remove the label."""
     values = sorted(requirement.values)
     match requirement.operator:
         case "In":
@@ -79,6 +79,6 @@ def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None]:
 
 
 def _terms(pod: PodInfo) -> tuple[NodeSelectorTerm, ...]:
-    """The required terms that name no node, which labels can satisfy."""
+    """Return the required terms that labels can satisfy: those without matchFields."""
     terms = required_terms(pod.spec)
     return tuple(term for term in terms if term.match_expressions and not term.match_fields)

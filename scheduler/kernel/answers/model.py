@@ -1,7 +1,7 @@
 """Output types of `stowage explain -o json` and `/debug/explain`: one shape for all sources.
 
-Field names are part of the interface. A field is optional if not every source knows it, or not
-every caller asks for it. An absent field is left out.
+Field names are part of the interface. A field is optional if some sources do not know it, or only
+some callers request it. An absent field is left out.
 """
 
 import msgspec
@@ -15,7 +15,7 @@ from scheduler.kernel.volumes.obstacles import ClaimObstacle
 
 
 class Gate(Wire, frozen=True):
-    """A plugin that keeps the pod out of the queue."""
+    """The PreEnqueue plugin that gates the pod."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -24,7 +24,7 @@ class Gate(Wire, frozen=True):
 class PluginRejection(Wire, frozen=True):
     """The rejection of a pod, or of one node for it, by one plugin.
 
-    The plugin is empty where PreFilter plugins narrowed the search to other nodes.
+    The plugin is empty if PreFilter plugins restrict the pod to other nodes.
     """
 
     plugin: str
@@ -51,7 +51,7 @@ class DeviceTaken(Wire, frozen=True, omit_defaults=True):
 
 
 class FeasibleNode(Wire, frozen=True):
-    """A node that can take the pod, with the scores of every plugin that takes part.
+    """A node on which the pod fits, with the scores of every Score plugin that is not skipped.
 
     `devices` is present for pods that need devices: the devices of each claim, by its name in the
     pod.
@@ -65,9 +65,9 @@ class FeasibleNode(Wire, frozen=True):
 
 
 class RejectedNode(Wire, frozen=True):
-    """A node that cannot take the pod, and the first plugin that rejects it.
+    """A node on which the pod does not fit, and the first plugin that rejects it.
 
-    `rejections` is present with `--all-reasons` only: every plugin that rejects the node.
+    `rejections` is present only with `--all-reasons`: every plugin that rejects the node.
     """
 
     node: str
@@ -79,7 +79,7 @@ class RejectedNode(Wire, frozen=True):
 
 
 class CandidateNode(Wire, frozen=True):
-    """A node that could be cleared for the pod, and the pods to evict from it."""
+    """A candidate of preemption: a node, and the victims on it."""
 
     node: str
     victims: tuple[str, ...]
@@ -87,9 +87,9 @@ class CandidateNode(Wire, frozen=True):
 
 
 class Preempting(Wire, frozen=True):
-    """The pods to evict, and their node, for a pod that fits nowhere.
+    """The result of preemption for a pod that fits nowhere: the nominated node and the victims.
 
-    If no pod would be evicted, the message has the reason, and the node is empty.
+    If preemption does not help, the message has the reason, and the node is empty.
     """
 
     nominated_node: str
@@ -99,23 +99,23 @@ class Preempting(Wire, frozen=True):
 
 
 class NextNode(Wire, frozen=True):
-    """The best of the other nodes."""
+    """The best of the other nodes, with its total score."""
 
     node: str
     total: int
 
 
 class CurrentPlacement(Wire, frozen=True):
-    """A pod's current node, judged as if the pod had to be placed again, as things are now.
+    """The verdict on a pod's current node, as if the pod had to be scheduled again now.
 
     Attributes:
-        node: its current node.
-        fits: whether it would fit there (again).
-        rank: 1 where no other node has a higher total; 0 where it does not fit.
-        total: of its node.
-        ahead: its total minus that of the next node; negative where the next node is better.
+        node: the current node.
+        fits: whether the pod would fit there again.
+        rank: 1 if no other node has a higher total; 0 if the pod does not fit.
+        total: the total score of the node.
+        ahead: this total minus that of the next node; negative if the next node is better.
         next: the best of the other nodes that fit, or None.
-        scores: by plugin, the weighted lead of its node over the next.
+        scores: by plugin, the weighted score of the node minus that of the next node.
     """
 
     node: str
@@ -131,10 +131,10 @@ class Check(Wire, frozen=True):
     """The nodes that one plugin rejects, whether or not other plugins reject them.
 
     Attributes:
-        plugin: its name.
+        plugin: the name of the plugin.
         rejects: number of nodes that it rejects.
-        fits_without: number of nodes that would fit if it alone were gone.
-        obstacles: its obstacles there, in numbers and names.
+        fits_without: number of nodes that would fit if only this plugin did not reject them.
+        obstacles: the causes of these rejections, with numbers and names.
     """
 
     plugin: str
@@ -144,7 +144,7 @@ class Check(Wire, frozen=True):
 
 
 class Unserved(Wire, frozen=True):
-    """A schedulerName that no scheduler is known to serve; the name that may be meant, if any."""
+    """A schedulerName that no known scheduler serves; `meant` is a similar known name, if any."""
 
     scheduler_name: str
     meant: str = ""
@@ -155,10 +155,10 @@ class Permitting(Wire, frozen=True):
 
     Attributes:
         node: the name of the node.
-        code: `Wait`, or that of the rejection.
-        plugins: those that would hold it, or the one that would reject it.
-        seconds: the longest time it would be held.
-        reasons: of the rejection.
+        code: `Wait`, or the code of the rejection.
+        plugins: the plugins for which the pod would wait, or the one that would reject it.
+        seconds: the longest time that the pod would wait.
+        reasons: the reasons of the rejection.
     """
 
     node: str
@@ -169,15 +169,15 @@ class Permitting(Wire, frozen=True):
 
 
 class ForeignPods(Wire, frozen=True):
-    """Pods of another scheduler on nodes of this one, without which the pod would find room.
+    """Pods of another scheduler on nodes of this one, without which the pod would fit there.
 
     Attributes:
         scheduler_name: the other scheduler.
-        pods: number of its pods there.
+        pods: number of its pods on these nodes.
         nodes: number of the profile's own nodes with these pods.
-        requests: their requests of the resources that the pod requests. Units: those of
-            `scheduler.api.resources`.
-        examples: some of them.
+        requests: the sum of their requests, for the resources that the pod requests. Units: those
+            of `scheduler.api.resources`.
+        examples: some of these pods.
     """
 
     scheduler_name: str
@@ -188,14 +188,14 @@ class ForeignPods(Wire, frozen=True):
 
 
 class KeptFor(Wire, frozen=True, omit_defaults=True):
-    """Room kept for another pod or group, where the pod would fit otherwise.
+    """Room kept for another nominated pod or group, without which the pod would fit there.
 
     Attributes:
-        waiter: the pod or pod group that the room is kept for.
-        pods: number of pods nominated there.
-        nodes: number of their nodes, among those on which the pod would fit.
-        until: the time they need it, in RFC 3339; pods that end before may use it. Empty if
-            unknown.
+        waiter: the pod or pod group for which the room is kept.
+        pods: number of pods nominated to these nodes.
+        nodes: number of the nodes to which they are nominated and on which the pod would fit.
+        until: the time (RFC 3339) at which they need the room; pods that end before may use it.
+            Empty if unknown.
     """
 
     waiter: str
@@ -216,10 +216,10 @@ class SuggestedChange(Wire, frozen=True):
     """A change that would make the pod fit; the engine has tried it.
 
     Attributes:
-        kind: of all its edits; `several` where they are of several kinds.
-        edits: all edits to make.
-        nodes: number of nodes on which the pod would fit then.
-        node: one of these.
+        kind: the kind of the edits; `several` if they are of several kinds.
+        edits: the edits, all of which are necessary.
+        nodes: number of nodes on which the pod would fit after the edits.
+        node: one of these nodes.
     """
 
     kind: str
@@ -229,10 +229,10 @@ class SuggestedChange(Wire, frozen=True):
 
 
 class Guess(Wire, frozen=True):
-    """A word that nothing in the cluster has, one letter from a known word.
+    """A word in a pod that no node has, one letter from a word that nodes have.
 
     Attributes:
-        path: its field path.
+        path: the field path of the word.
         written: the word.
         meant: the known word.
         nodes: number of nodes that have the known word.
@@ -251,10 +251,10 @@ class RejectedNodes(Wire, frozen=True):
 
     Attributes:
         nodes: number of these nodes.
-        plugin: the first that rejects them; see `PluginRejection`.
-        code: its code.
-        reasons: its reasons.
-        examples: the first of them by name.
+        plugin: the first plugin that rejects them; see `PluginRejection`.
+        code: the code of the rejection.
+        reasons: the reasons of the rejection.
+        examples: the first of these nodes by name.
     """
 
     nodes: int
@@ -269,8 +269,8 @@ class NodeCounts(Wire, frozen=True):
 
     Attributes:
         nodes: number of nodes.
-        feasible: number of them that fit.
-        best: those of them with the highest totals; of equals the first by name.
+        feasible: number of feasible nodes.
+        best: the feasible nodes with the highest totals, equal ones by name.
         rejected: the other nodes by rejection, the most frequent first.
     """
 
@@ -281,18 +281,19 @@ class NodeCounts(Wire, frozen=True):
 
 
 class PodAnswer(Wire, frozen=True):
-    """Everything about one pod.
+    """The answer about one pod.
 
     Each of these fields is present only under its condition:
     `counts` when a daemon answers without nodes (`nodes` is absent then);
     `estimate` on request, for pods that wait for room; `expectedEnd` for pods that have a node;
     `unserved` if no known scheduler serves the pod; `placed` for pods that have a node;
     `claims` when claims exclude nodes, with the nodes that each excludes;
-    `permit` if a Permit plugin would not let the pod go;
+    `permit` if a Permit plugin would let the pod wait or reject it;
     `preemption` with `--preempt`, for pods that fit nowhere;
-    `schedulingState` when a daemon answers, `assumed` if it has other pods on their way to nodes;
+    `schedulingState` when a daemon answers, `assumed` if it has assumed other pods;
     `foreign` if pods of other schedulers took the room on the profile's own nodes;
-    `kept` if room is kept for others that the pod would have otherwise;
+    `kept` if nodes have room for the pod that is kept for nominated pods;
+    `untriedNodes` beside `changes`, if no new node that was tried helps and others were not tried;
     `error` when a plugin failed.
     """
 
@@ -317,6 +318,7 @@ class PodAnswer(Wire, frozen=True):
     foreign: tuple[ForeignPods, ...] | UnsetType = UNSET
     kept: tuple[KeptFor, ...] | UnsetType = UNSET
     changes: tuple[SuggestedChange, ...] | UnsetType = UNSET
+    untried_nodes: int | UnsetType = UNSET
     guesses: tuple[Guess, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
@@ -324,8 +326,8 @@ class PodAnswer(Wire, frozen=True):
 class Answer(Wire, frozen=True):
     """The whole output.
 
-    `warnings` is there only when something about the input looks wrong. `error` is there only when
-    the input as a whole cannot be judged.
+    `warnings` is present only if the input looks wrong. `error` is present only if the input as a
+    whole cannot be judged.
     """
 
     pods: tuple[PodAnswer, ...] = ()

@@ -1,9 +1,9 @@
-"""The orders in which a scheduler may have seen the changes around its binding.
+"""Enumerates the orders in which a scheduler may have seen the changes around its binding.
 
-A scheduler counts a pod when it decides. A watch reports the pod when it is bound. For each pod we
-know the two moments between which it was decided. Pods with times that do not overlap came in the
-order of these times. For the rest we check whether the binding is right in some order. The orders
-are the order of appearance and that of the queue, with the binding moved to and fro in it.
+A scheduler assumes a pod when it decides; a watch reports the pod when it is bound. Each change has
+an earliest and a latest time of its decision. Changes whose times do not overlap happened in the
+order of these times. For the others, several orders are tried: that of their watch events and those
+of the queue, with the binding at several positions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,23 +17,23 @@ from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.snapshot import Snapshot
 
 AROUND_SECONDS: Final = 5.0
-"""The longest time of a binding, from the decision until the watch reports it."""
+"""The longest time from a decision until the watch reports the binding, by assumption."""
 _MOVES: Final = (*range(1, 22), 34, 55, 89, 144, 233)
-"""Distances by which a binding is moved, in changes: few changes overtake most bindings."""
+"""Distances in changes by which a binding is moved: mostly few changes overtake a binding."""
 
 
 class PodChange(msgspec.Struct, frozen=True):
-    """A pod that was placed, is being deleted, or is gone.
+    """A pod that was placed, terminates, or was deleted.
 
     Attributes:
-        number: grows from one change to the next; the number of the nomination if there was one.
+        number: increases from change to change; that of the nomination for a nominated pod.
         pod: the pod, on its node.
         before: the pod before the change; None for a placed pod.
-        after: the pod after the change; None for a pod that is gone.
+        after: the pod after the change; None for a deleted pod.
         since: the earliest time of the decision, in seconds of the events' clock.
-        until: the latest time of the decision; for a pod that leaves, the time at which a
-            scheduler may have seen it.
-        turn: its sort key in the queue, and its arrival there; None for a pod that did not wait.
+        until: the latest time of the decision; for a deletion, the latest time at which the other
+            scheduler has seen it.
+        turn: its sort key and its arrival in the queue; None for a pod that was not queued.
     """
 
     number: int
@@ -45,20 +45,20 @@ class PodChange(msgspec.Struct, frozen=True):
     turn: tuple[Any, float] | None = None
 
     def may_swap(self, other: "PodChange") -> bool:
-        """Whether the order of the two changes is unknown."""
+        """Return whether the order of the two changes is unknown."""
         return self.since <= other.until and other.since <= self.until
 
 
 _Counted: TypeAlias = frozenset[int]
-"""The numbers of the changes that a scheduler had counted when it made a binding."""
+"""The numbers of the changes that a scheduler had seen when it decided on a binding."""
 
 
 def ways(binding: PodChange, changes: Sequence[PodChange]) -> Iterator[_Counted]:
-    """The sets of changes that a binding may have counted, the likeliest first.
+    """Yield the sets of changes that a scheduler may have seen before a binding, likeliest first.
 
     `changes` are all recent changes of pods, before the binding and after it.
 
-    Cost: at most about a hundred ways, O(changes) each.
+    Cost: at most about a hundred sets, O(changes) each.
     """
     others = [each for each in changes if each.pod.uid != binding.pod.uid]
     unsure = {each.number: each for each in others if each.may_swap(binding)}
@@ -73,14 +73,14 @@ def ways(binding: PodChange, changes: Sequence[PodChange]) -> Iterator[_Counted]
 
 
 def _ways(binding: PodChange, unsure: Sequence[PodChange]) -> Iterator[_Counted]:
-    """The same, among the changes in unknown order."""
+    """Yield these sets among the changes in unknown order only."""
     numbers = [each.number for each in unsure]
     appeared = frozenset(number for number in numbers if number < binding.number)
-    # A pod that did not wait has no turn, and counts when it appears.
+    # A pod that was not queued has no turn, and counts from its watch event.
     waited = [(each.turn, each.number) for each in unsure if each.turn is not None]
     turns = [number for _, number in sorted(waited)]
     direct = appeared.difference(turns)
-    # In the order of arrival: the first pod is not kept waiting for important ones.
+    # In the order of arrival, as if the scheduler decided each pod before the next one arrived.
     arrived = [number for _, number in sorted((turn[1], number) for turn, number in waited)]
     own = len(appeared)
     own_turn = own_arrival = 0
@@ -97,7 +97,7 @@ def _ways(binding: PodChange, unsure: Sequence[PodChange]) -> Iterator[_Counted]
         yield direct.union(turns[: max(0, own_turn - move)])
     yield frozenset(numbers)
     yield frozenset()
-    # The order that leaves its node emptiest and other nodes fullest; and the reverse.
+    # The order with most room on the binding's node and least on others; and the reverse.
     node = binding.pod.node_name
     room = frozenset(
         each.number for each in unsure if (each.pod.node_name == node) is (each.before is not None)
@@ -113,17 +113,17 @@ def state(  # noqa: C901 - each pod as it was, beside what it is
     cache: Cache,
     snapshot: Snapshot,
 ) -> tuple[Snapshot, Mapping[str, PodInfo]]:
-    """The cluster with only some of the changes applied, without the pod itself.
+    """Return the snapshot with only some of the changes, without the bound pod.
 
     Args:
-        binding: the pod that was placed.
-        changes: all changes of pods since then, and shortly before, in order.
-        counted: the numbers of the applied changes.
-        cache: the cluster as it is now.
-        snapshot: the same in columns.
+        binding: the binding that is judged.
+        changes: all changes of pods after it and shortly before it, in order.
+        counted: the numbers of the changes to apply.
+        cache: the present cache.
+        snapshot: the present snapshot.
 
     Returns:
-        The cluster, and the pods that are placed in it and are not yet in the cache.
+        The snapshot, and the pods that are placed in it and are not in the cache yet.
     """
     pods: dict[str, PodInfo | None] = {binding.pod.uid: None}
     for change in changes:
@@ -151,7 +151,7 @@ def state(  # noqa: C901 - each pod as it was, beside what it is
 
 
 def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> NominatedPods:
-    """Nominated pods without those that count as placed already."""
+    """Return the nominated pods without those in `placed`."""
     if not any(nominated.node_of(uid) for uid in placed):
         return nominated
     left = NominatedPods()
@@ -164,5 +164,5 @@ def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> Nominate
 
 
 def _placement_state(pod: PodInfo | None) -> tuple[str, bool]:
-    """The relevant state of a pod: its node, and whether it is being deleted."""
+    """Return the node of a pod, and whether it is terminating: all that matters here."""
     return ("", False) if pod is None else (pod.node_name, pod.is_terminating)

@@ -1,4 +1,4 @@
-"""The part of a pod's answer worth showing: groups of nodes, and how close they came."""
+"""Sums up a pod's answer for a terminal: groups of nodes, and what they lack."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,18 +15,18 @@ _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _HUGEPAGES: Final = "hugepages-"
 
 Reasons: TypeAlias = Mapping[str, Sequence[Reason]]
-"""By node, why it is rejected; see `Explainer.reasons`."""
+"""By node, the reasons of its rejection; see `Explainer.reasons`."""
 
 
 class Miss(msgspec.Struct, frozen=True):
     """The missing amount of one resource.
 
     Attributes:
-        resource: its name.
-        amount: the smallest amount missing on any of the nodes, as people write it.
-        nodes: number of nodes on which it is missing.
-        nearest: a node on which no more than that is missing.
-        hopeless: number of the nodes that would lack it even without any pod.
+        resource: the name of the resource.
+        amount: the smallest amount missing on any of the nodes, as a quantity.
+        nodes: number of nodes on which the resource is missing.
+        nearest: the node on which this smallest amount is missing.
+        hopeless: number of the nodes that would lack the resource even without pods.
     """
 
     resource: str
@@ -48,9 +48,9 @@ class Group(msgspec.Struct, frozen=True):
 
     Attributes:
         rejections: the plugins and their reasons.
-        nodes: names, sorted.
+        nodes: the names of the nodes, sorted.
         misses: the missing amounts, by resource.
-        taints: their taints, the most frequent first.
+        taints: the taints that the pod does not tolerate, the most frequent first.
     """
 
     rejections: tuple[PluginRejection, ...]
@@ -60,7 +60,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def groups_of(answer: PodAnswer, reasons: Reasons) -> list[Group]:
-    """The rejected nodes by their reasons, the largest group first."""
+    """Group the rejected nodes by their reasons, the largest group first."""
     nodes_by_reasons: dict[tuple[tuple[str, frozenset[str]], ...], list[RejectedNode]] = {}
     for node in answer.nodes:
         if isinstance(node, RejectedNode):
@@ -79,23 +79,23 @@ def groups_of(answer: PodAnswer, reasons: Reasons) -> list[Group]:
 
 
 def rejections_of(node: RejectedNode) -> tuple[PluginRejection, ...]:
-    """All that is known to speak against a node."""
+    """Return all known rejections of a node."""
     if isinstance(node.rejections, tuple):
         return node.rejections
     return (PluginRejection(node.plugin, node.code, node.reasons),)
 
 
 def best_nodes(answer: PodAnswer) -> list[FeasibleNode]:
-    """The nodes that fit, those with the highest total first."""
+    """Return the feasible nodes, those with the highest total first, equal ones by name."""
     fitting = [node for node in answer.nodes if isinstance(node, FeasibleNode)]
     return sorted(fitting, key=lambda node: (-node.total, node.node))
 
 
 def amount_for_people(resource: str, amount: float, *, rounds_down: bool = False) -> str:
-    """Format an amount as in a pod, a long one rounded to a tenth.
+    """Format an amount as a quantity, rounded up to a tenth of its unit.
 
-    Rounded up, so that a request never looks satisfiable when it is not. `rounds_down` is for
-    amounts that fit, so that they never look larger than they are.
+    Rounding up keeps a missing amount from looking smaller. `rounds_down` is for amounts that fit,
+    which must not look larger.
     """
     if resource == CPU:
         return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"

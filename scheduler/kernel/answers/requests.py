@@ -1,4 +1,4 @@
-"""A pod's requests, as people write them, and the pod with lower requests."""
+"""Computes a pod's requests, and the specification with a lower request."""
 
 from decimal import Decimal
 
@@ -11,21 +11,21 @@ from scheduler.kernel.answers.edits import LowerRequest
 
 
 def amount_of(edit: LowerRequest) -> int:
-    """The amount that remains after an edit."""
+    """Return the amount after an edit, in the units of `scheduler.api.resources`."""
     amount = parse(edit.at_most)
     return ceil(amount * MILLI) if edit.resource == CPU else ceil(amount)
 
 
 def least(spec: PodSpec, resource: str) -> int:
-    """The minimum that the pod takes of a resource if no container requests any: its overhead."""
+    """Return the amount that the pod requests if no container requests any: its overhead."""
     overhead = parse(spec.overhead.get(resource, 0))
     return ceil(overhead * MILLI) if resource == CPU else ceil(overhead)
 
 
 def with_request(spec: PodSpec, resource: str, amount: int) -> PodSpec:
-    """The specification that requests an amount in all; no less than its overhead.
+    """Return the specification that requests `amount` in all, but at least its overhead.
 
-    The first container requests it, other containers and the pod itself nothing.
+    The first container requests the amount; other containers and the pod level request none.
     """
     of_containers = Decimal(amount) / (MILLI if resource == CPU else 1)
     of_containers -= parse(spec.overhead.get(resource, 0))

@@ -1,4 +1,4 @@
-"""The placement rules of a pod, one by one, and the pod without some of them."""
+"""Lists the placement rules of a pod, and removes some of them from its specification."""
 
 from collections.abc import Collection, Iterator
 from typing import TypeVar
@@ -31,14 +31,14 @@ _T = TypeVar("_T")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One demand of a pod: the plugin that judges it, and the edit that removes it."""
+    """One placement rule of a pod: the plugin that checks it, and the edit that removes it."""
 
     plugin: str
     drop: DropRule
 
 
 def rules_of(pod: PodInfo) -> tuple[Rule, ...]:
-    """Everything in a specification that rejects nodes and could be left out."""
+    """Return the rules of a pod that may reject nodes and could be removed."""
     kinds = (
         (NodeAffinity.NAME, _labels),
         (InterPodAffinity.NAME, _pod_affinity),
@@ -53,9 +53,9 @@ def rules_of(pod: PodInfo) -> tuple[Rule, ...]:
 
 
 def requirements_of(spec: PodSpec) -> dict[str, tuple[int | None, NodeSelectorTerm]]:
-    """By path, each requirement on nodes as a term of its own, and the number of its term.
+    """Return by path the number of each node requirement's term, and a term with it alone.
 
-    The requirements of `spec.nodeSelector` belong to no term.
+    The requirements of `spec.nodeSelector` have no term number.
     """
     found: dict[str, tuple[int | None, NodeSelectorTerm]] = {}
     for key, value in spec.node_selector.items():
@@ -70,7 +70,7 @@ def requirements_of(spec: PodSpec) -> dict[str, tuple[int | None, NodeSelectorTe
 
 
 def without_rules(spec: PodSpec, paths: Collection[str]) -> PodSpec:
-    """The specification without the rules that are written at some paths."""
+    """Return the specification without the rules at some paths."""
     selector = {k: v for k, v in spec.node_selector.items() if f"{NODE_SELECTOR}[{k}]" not in paths}
     spread = _kept(spec.topology_spread_constraints, "spec.topologySpreadConstraints", paths)
     containers, sidecars = (
@@ -92,7 +92,7 @@ def _affinity(spec: PodSpec, affinity: Affinity, paths: Collection[str]) -> Affi
     if node is not None:
         terms = [_term(i, term, paths) for i, term in enumerate(required_terms(spec))]
         required = node.required_during_scheduling_ignored_during_execution
-        # A term without requirements would match nothing; without its last one it asks for nothing.
+        # An empty term matches no node. A term that loses its last requirement must match all.
         is_open = any(
             now == NodeSelectorTerm() != before
             for now, before in zip(terms, required_terms(spec), strict=True)

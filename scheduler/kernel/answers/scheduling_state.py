@@ -1,4 +1,4 @@
-"""A pod's scheduling state and history, which only the deciding engine knows."""
+"""Reads a pod's scheduling state and history from the engine of a daemon."""
 
 from collections.abc import Callable
 
@@ -26,9 +26,9 @@ _When = Callable[[float], str]
 def scheduling_state_of(
     pod: PodInfo, engine: Engine, when: _When, *, leading: bool
 ) -> SchedulingState:
-    """The scheduling state of a pod.
+    """Return the scheduling state of a pod.
 
-    The pod is given as the API server has it; `leading` says whether this instance decides.
+    `pod` is the informer's object; `leading` tells whether this instance leads.
     """
     core, uid = engine.core, pod.uid
     story = tuple(
@@ -95,7 +95,7 @@ def _in_queue(
 
 
 def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
-    """The standing of a pod's group: its progress, or whether it is whole; None without a group."""
+    """Return the progress of a pod's group; None without a group."""
     groups = engine.core.groups
     known = None if groups is None else groups.of_pod(pod)
     if groups is None or known is None:
@@ -130,7 +130,7 @@ def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
 
 
 def _wholeness(known: GroupMembers) -> str:
-    """Whether enough members of a group that runs have a node."""
+    """Describe whether enough members of an assigned pod's group have a node."""
     least = None if known.group is None else known.group.min_count
     count, waiting = known.scheduled, len(known.waiting)
     more = f"; {waiting} more wait{'s' * (waiting == 1)}" if waiting else ""

@@ -1,7 +1,7 @@
-"""Slightly looser selectors: simple comparisons with values that devices have.
+"""Loosens CEL selectors: replaces values of simple comparisons by values that devices have.
 
-Comparisons are found in the text of an expression. A trial decides about each new value, so a
-comparison that is overlooked, or means something else here, does no harm.
+A regular expression finds the comparisons in the text. A trial checks each new value, so a
+comparison that is overlooked or misread does no harm.
 """
 
 import re
@@ -28,14 +28,14 @@ _VALUES_TRIED: Final = 3
 
 
 def loosened(expression: str, columns: DeviceColumns) -> Iterator[str]:
-    """Variants of an expression, each with one looser comparison; the nearest values first."""
+    """Yield variants of an expression with one looser comparison each, nearest values first."""
     for found in _COMPARED.finditer(expression):
         for instead in _instead(found, _values(found, columns)):
             yield f"{expression[: found.start()]}{instead}{expression[found.end() :]}"
 
 
 def _values(found: re.Match[str], columns: DeviceColumns) -> list[Any]:
-    """The values that devices have there."""
+    """Return the values of devices for the compared attribute or capacity."""
     views = columns.capacities if found["what"] == "capacity" else columns.attributes
     column = views.get(found["domain"], {}).get(found["name"])
     if column is None:

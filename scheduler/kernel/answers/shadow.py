@@ -1,10 +1,10 @@
-"""Whether another scheduler places pods as this one would: its bindings, judged as they appear.
+"""Compares another scheduler with this one: judges its bindings when they appear in the watch.
 
-A binding is judged on the cluster as it was before it. The other scheduler may have seen a slightly
-different cluster. It counts a pod when it decides, we count it when the watch reports it. Each kind
-of object also has a watch of its own. So a binding that seems wrong gets a second look when all
-changes around it are known. The second look orders the pods that came and went meanwhile in several
-ways (`answers/orders.py`). We disagree only if none of these makes it right.
+A binding is judged on the snapshot before it. The other scheduler may have seen a slightly
+different cluster: it assumes a pod when it decides, this one adds the pod at its watch event, and
+each kind has its own watch. So a binding that looks wrong is judged again when all changes around
+it are known, with these changes in several orders (`answers/orders.py`). It is a disagreement only
+if the binding is wrong in all of them.
 """
 
 from collections import deque
@@ -40,16 +40,16 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.shadow_metrics import ShadowMetrics
 
 MAX_CHANGES: Final = 16384
-"""Largest number of recent pod changes kept."""
+"""Recent pod changes at most that are kept."""
 MAX_OPEN: Final = 256
-"""Largest number of bindings that wait for a second look; beyond it the oldest goes without."""
+"""Bindings at most that wait for a second judgement; beyond it the oldest gets none."""
 
 _When: TypeAlias = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
 
 
 class _Open(msgspec.Struct, frozen=True):
-    """A binding that waits for its second look: the pod as it waited, and the verdict so far."""
+    """A binding that waits for a second judgement, the pending pod, and the first verdict."""
 
     time: float
     binding: PodChange
@@ -61,16 +61,16 @@ class _Open(msgspec.Struct, frozen=True):
 class Shadow:
     """Judges the bindings of the schedulers that an engine has profiles for.
 
-    Pass each event to it before the engine. The engine must decide nothing itself; its snapshot
-    is brought up to date here.
+    Pass each event to `note` before the engine. The engine must make no decisions; `Shadow` updates
+    its snapshot.
     """
 
     def __init__(
         self, engine: Engine, metrics: ShadowMetrics, when: _When, *, examples: int = 10
     ) -> None:
-        """Begin; until `begin` is called pods are not judged.
+        """Create a judge, which judges no pods until `begin`.
 
-        Largest number of explained examples per kind of disagreement in a summary.
+        `examples` is the number of explained disagreements of each kind in a summary, at most.
         """
         self._core = core = engine.core
         self._metrics = metrics
@@ -80,9 +80,9 @@ class Shadow:
         self._changes: deque[PodChange] = deque(maxlen=MAX_CHANGES)
         self._number = 0
         self._promises: dict[str, tuple[PodChange, PodInfo]] = {}
-        """Waiting pods that have a place already, each with the pod as it was before."""
+        """Nominated pods that count as placed, each with the pod before its nomination."""
         self._ways: Iterator[frozenset[int]] | None = None
-        """The untried orders for the oldest open binding; None before the first."""
+        """The orders not tried yet for the oldest open binding; None before the first try."""
         self._open: deque[_Open] = deque()
         self._places = dict.fromkeys(DISAGREEMENT, examples)
         self._max_examples = examples
@@ -96,11 +96,11 @@ class Shadow:
     # --- what happens ---------------------------------------------------------------------------
 
     def begin(self, now: float) -> None:
-        """Begin to judge: the engine knows the whole cluster, and later events are new."""
+        """Begin to judge: the engine has all objects of the first lists."""
         self._began = now
 
     def note(self, event: Event, now: float) -> None:
-        """Hear of an event before the engine does."""
+        """Take an event; call this before the engine handles it."""
         if isinstance(event, ObjectGone) and event.kind == "pods":
             known = self._core.cache.pods.get(event.uid)
             if known is not None:
@@ -110,10 +110,10 @@ class Shadow:
             self._hear(pod, now)
 
     def look_again(self, now: float) -> bool:
-        """Continue the second look at a binding around which all changes are known.
+        """Judge the oldest open binding in one more order, if all changes around it are known.
 
         Returns:
-            Whether there is more to judge.
+            Whether there may be more to judge now.
         """
         if not (self._open and self._open[0].time + AROUND_SECONDS <= now):
             since = self._open[0].time if self._open else now
@@ -124,17 +124,17 @@ class Shadow:
         return True
 
     def look_at_last(self) -> bool:
-        """Continue a second look though changes around the binding are missing: none will come.
+        """Judge the oldest open binding in one more order, after the last event of the watch.
 
         Returns:
-            Whether there is more to judge; the rest counts as open.
+            Whether there is more to judge; the remaining bindings count as open.
         """
         if self._open:
             self._look_on()
         return bool(self._open)
 
     def _look_on(self) -> None:
-        """Judge the oldest binding in one more order."""
+        """Judge the oldest open binding in one more order."""
         core, oldest = self._core, self._open[0]
         changes = self._known_changes()
         if self._ways is None:
@@ -168,12 +168,12 @@ class Shadow:
         return self._number
 
     def _left(self, before: PodInfo, after: PodInfo | None, now: float) -> None:
-        """Record that a pod is gone, or is being deleted: it counts no more."""
+        """Record that a pod was deleted or terminates: schedulers no longer count it."""
         since, until = now - AROUND_SECONDS, now + AROUND_SECONDS
         self._remember(PodChange(self._next_number(), before, before, after, since, until))
 
     def _decided(self, pod: PodInfo, queued: QueuedPodInfo | None, now: float) -> PodChange:
-        """Record that a pod has a node, or is nominated to one."""
+        """Record that a pod was bound or nominated to a node."""
         turn, since = None, now
         if queued is not None:
             framework = self._core.frameworks[pod.spec.scheduler_name]
@@ -182,9 +182,9 @@ class Shadow:
         return self._remember(PodChange(self._next_number(), pod, None, pod, since, now, turn))
 
     def _hear_of_waiting(self, pod: PodInfo, now: float) -> None:
-        """Handle a waiting pod's nomination: its place counts from then on.
+        """Handle a pending pod's nomination: from then on the pod counts as placed.
 
-        If the same change reports it unschedulable, victims have to go first: no place yet.
+        Not if the same change reports it unschedulable: then victims must be evicted first.
         """
         node = pod.pod.status.nominated_node_name
         promised = self._promises.get(pod.uid)
@@ -207,7 +207,7 @@ class Shadow:
     # --- judging --------------------------------------------------------------------------------
 
     def _hear(self, pod: PodInfo, now: float) -> None:  # noqa: PLR0912 - one branch per change of a pod
-        """Handle a new or changed pod; the event of interest is its first node."""
+        """Handle a new or changed pod; judge its binding when it first has a node."""
         core, scheduler = self._core, pod.spec.scheduler_name
         known = core.cache.pods.get(pod.uid)
         if known is not None:
@@ -237,7 +237,7 @@ class Shadow:
             self._first_judgement(binding, waiting, now)
 
     def _first_judgement(self, binding: PodChange, waiting: PodInfo, now: float) -> None:
-        """Judge a binding as soon as it is seen."""
+        """Judge a new binding; keep it for a second judgement if it looks wrong."""
         core, node = self._core, binding.pod.node_name
         core.catch_up()
         verdict = self._judge(waiting, node, core.snapshot, core.queue.nominator)
@@ -255,7 +255,7 @@ class Shadow:
             self._settle(self._open[0].result)
 
     def _settle(self, result: BindingAgreement) -> None:
-        """All has been thought about the oldest that is open."""
+        """Count the final result of the oldest open binding."""
         self._ways = None
         seen = self._open.popleft()
         self._count(seen.waiting, result)
@@ -279,7 +279,7 @@ class Shadow:
     # --- telling --------------------------------------------------------------------------------
 
     def summary(self, now: float) -> ShadowSummary:
-        """All that was counted, and the disagreements since `forget_examples`."""
+        """Return all counts, and the disagreements since `forget_examples`."""
         metrics, names = self._metrics, self._core.frameworks
         results = {
             result.value: int(sum(metrics.bindings[result.value, name].value for name in names))
@@ -301,7 +301,7 @@ class Shadow:
         )
 
     def forget_examples(self) -> None:
-        """Drop the examples once they are reported, to collect new ones."""
+        """Drop the reported examples, to collect new ones."""
         self._examples = []
         self._places = dict.fromkeys(DISAGREEMENT, self._max_examples)
 

@@ -1,4 +1,4 @@
-"""Output types of `stowage shadow`, as JSON."""
+"""Output types of the JSON of `stowage shadow`."""
 
 from scheduler.kernel.answers.model import CurrentPlacement, PluginRejection
 from scheduler.kernel.answers.wire import Wire
@@ -9,14 +9,14 @@ class Disagreement(Wire, frozen=True):
 
     Attributes:
         pod: `namespace/name`.
-        scheduler: the scheduler that made it.
+        scheduler: the scheduler that made the binding.
         time: the time at which the binding appeared (RFC 3339).
         result: `unfit` or `lower`.
         fitting: number of nodes on which the pod fits.
-        nominated_node: the node it was nominated to; if that fits, no other node is judged.
-        rejection: the rejection of the node, or of the pod as a whole; None where it fits, or
-            where no such node is known.
-        placed: the node compared with the others, as it was before the binding.
+        nominated_node: its nominated node; if that is feasible, no other node is judged.
+        rejection: the rejection of the node, or of the pod as a whole; None if the pod fits there,
+            or the node is unknown.
+        placed: the node compared with the others, in the state before the binding.
     """
 
     pod: str
@@ -33,14 +33,14 @@ class ShadowSummary(Wire, frozen=True):
     """A summary of the verdicts on the bindings of other schedulers.
 
     Attributes:
-        time: now (RFC 3339).
-        schedulers: the schedulers that are judged by their bindings.
+        time: the time of the summary (RFC 3339).
+        schedulers: the names of the judged schedulers.
         seconds: duration of the watch.
         bindings: number of bindings.
         results: number of bindings per result; docs/shadow.md explains the results.
-        open: number of bindings to be judged a second time.
-        unjudged: pods with a node that were not judged, by reason.
-        examples: disagreements since the summary before.
+        open: number of bindings without a final result.
+        unjudged: number of assigned pods that were not judged, by reason.
+        examples: disagreements since the previous summary.
     """
 
     time: str

@@ -1,7 +1,7 @@
-"""The smallest changes of a pod that make it fit: lower requests, more tolerations.
+"""Finds the smallest changes of a pod that make it fit: lower requests, tolerations, fewer rules.
 
-Every suggested change has been tried. None of them has a smaller one of its kind: a larger amount,
-or some of its edits, would not do.
+Every suggested change has been tried, and is minimal: with a larger amount, or only some of its
+edits, the pod would not fit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,17 +31,17 @@ from scheduler.kernel.plugins.taint_toleration import TaintToleration, untolerat
 from scheduler.kernel.snapshot import Indices
 
 RULED: Final = (NodeAffinity.NAME, InterPodAffinity.NAME, PodTopologySpread.NAME, NodePorts.NAME)
-"""The plugins that judge the demands of `rules_of`."""
+"""The plugins that check the rules of `rules_of`."""
 ADJUSTABLE: Final = (NodeResourcesFit.NAME, TaintToleration.NAME, *RULED)
-"""The plugins that other demands of the pod would satisfy."""
+"""The plugins whose rejections a change of the pod can avoid."""
 _MOST_RULES: Final = 32
-"""Largest number of demands of a pod that are tried."""
+"""Rules of a pod at most that are tried."""
 _MOST_TAINT_SETS: Final = 16
 _NODES_TRIED: Final = 4
 
 
 def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
-    """Less of one resource; if no single resource helps, less of several."""
+    """Yield a lower request of each resource that helps; if none does, of several together."""
     rows = _with_place(every, every.rejected_by_none_but(NodeResourcesFit.NAME))
     if not len(rows):
         return
@@ -56,7 +56,7 @@ def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChang
 
 
 def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
-    """The fewest tolerations that are missing on a node that nothing else is against."""
+    """Yield the fewest tolerations for a node that is rejected only for its taints."""
     table = every.snapshot.table
     spec = trials.pod.spec
     tolerations = Tolerations(spec.tolerations)
@@ -77,7 +77,7 @@ def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChan
 
 
 def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The fewest demands of the pod without which it would fit."""
+    """Yield the fewest rules of the pod without which it would fit."""
     if not len(every.rejected_by_none_but(*RULED)):
         return
     spec = trials.pod.spec
@@ -93,7 +93,7 @@ def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | 
 def several(
     every: EveryCheck, trials: Trials, plugins: Sequence[str] = ADJUSTABLE
 ) -> Iterator[SuggestedChange]:
-    """The edits that one node needs, at which only some plugins reject the pod, and no more."""
+    """Yield the necessary edits for one node that only these plugins reject."""
     spec = trials.pod.spec
 
     def try_edits(some: Sequence[Edit]) -> Indices:
@@ -115,7 +115,7 @@ def several(
 
 
 def applied(spec: PodSpec, edits: Sequence[Edit]) -> PodSpec:
-    """The specification after edits; edits of nodes and of other pods do not change it."""
+    """Return the specification after edits; edits of nodes and of other pods do not change it."""
     for edit in edits:
         if isinstance(edit, LowerRequest):
             spec = with_request(spec, edit.resource, amount_of(edit))
@@ -134,7 +134,7 @@ def applied(spec: PodSpec, edits: Sequence[Edit]) -> PodSpec:
 
 
 def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> SuggestedChange | None:
-    """The largest amount of one resource that fits, if any does."""
+    """Return the change to the largest request of one resource that fits, or None."""
     spec = trials.pod.spec
     rows = trials.rows(with_request(spec, resource, least(spec, resource)))
     if not len(rows):
@@ -148,9 +148,9 @@ def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> SuggestedCha
 def highest(
     trials: Trials, resource: str, others: Sequence[Edit], guess: int
 ) -> LowerRequest | None:
-    """The most of a resource that fits together with other edits; None where nothing does.
+    """Return the largest request of a resource that fits; None if no amount does.
 
-    `others` are made as well; `guess` is likely the right amount, which spares trials.
+    The other edits `others` are applied too; `guess` is the likely amount, which saves trials.
     """
     spec, asked = trials.pod.spec, trials.pod.shape.requests[resource]
     first = least(spec, resource) - 1
@@ -161,7 +161,7 @@ def highest(
     def fits(amount: int) -> bool:
         return len(trials.rows(applied(spec, [*others, lowered(amount)]))) > 0
 
-    # `high` never fits; `low` does, once it is more than `first`.
+    # Bisection: `high` does not fit; `low` fits, unless it is `first`.
     low, high = first, asked
     for amount in (guess, guess + 1, first + 1):
         if low < amount < high:
@@ -173,7 +173,7 @@ def highest(
 
 
 def _wanting(every: EveryCheck, rows: Indices) -> list[str]:
-    """The resources of which some of the rows have too little."""
+    """Return the requested resources of which some of the rows have too little."""
     asked = every.pod.shape.requests
     obstacles = every.obstacles(NodeResourcesFit.NAME, rows)
     return [
@@ -191,7 +191,7 @@ def _free(every: EveryCheck, resource: str, rows: Indices) -> NDArray[np.float64
 
 
 def _with_place(every: EveryCheck, rows: Indices) -> Indices:
-    """The rows on which one more pod may run."""
+    """Return the rows below their limit of pods."""
     table = every.world.table
     return rows[table.pod_count[rows] < table.max_pods[rows]]
 
@@ -200,7 +200,7 @@ def _with_place(every: EveryCheck, rows: Indices) -> Indices:
 
 
 def _edits_for(every: EveryCheck, trials: Trials, row: int) -> list[Edit]:
-    """Edits that satisfy every check that rejects a node, maybe more than necessary."""
+    """Return edits for every plugin that rejects a node, possibly more than necessary."""
     asked = trials.pod.shape.requests
     here = np.array([row])
     edits: list[Edit] = []
@@ -221,6 +221,6 @@ def _edits_for(every: EveryCheck, trials: Trials, row: int) -> list[Edit]:
 
 
 def _missing(taints: tuple[Taint, ...], tolerations: Tolerations) -> tuple[AddToleration, ...]:
-    """The tolerations that a pod lacks for some taints."""
+    """Return the tolerations that a pod lacks for some taints."""
     found = {(t.key, t.value, t.effect) for t in untolerated(taints, tolerations)}
     return tuple(AddToleration(*each) for each in sorted(found))

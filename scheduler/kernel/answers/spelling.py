@@ -1,4 +1,4 @@
-"""Words in a pod that nothing in the cluster has, one letter from words that many nodes have."""
+"""Finds words in a pod that no node has, one letter from words that nodes have."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -30,18 +30,18 @@ from scheduler.kernel.snapshot.label_columns import ABSENT
 
 _MOST_GUESSES: Final = 8
 _SHORTEST: Final = 3
-"""Minimum length of a word: among shorter ones almost every other is one letter away."""
+"""Minimum length of a word: nearly any two shorter words are one letter apart."""
 
 
 class _Word(msgspec.Struct, frozen=True):
-    """An unknown word: its field, and the known words with their number of nodes.
+    """An unknown word in a field of the pod, and the known words for that field.
 
     Attributes:
         path: the field path.
-        written: the word.
+        written: the unknown word.
         known: the known words, with the number of nodes that have each.
-        field: the respelled field; see `_respelled`.
-        of_key: the label key, for a value.
+        field: the kind of the field; see `_respelled`.
+        of_key: the label key, if the word is a label value.
     """
 
     path: str
@@ -52,7 +52,7 @@ class _Word(msgspec.Struct, frozen=True):
 
 
 def guesses(trials: Trials) -> Iterator[Guess]:
-    """Guess the intended word of each unknown one, and count the nodes that would then fit."""
+    """Yield for each unknown word the most similar known one, and the nodes that fit with it."""
     made = 0
     for word in _unknown_words(trials.pod.spec, trials.snapshot):
         meant = nearest_word(word.written, word.known)
@@ -64,13 +64,13 @@ def guesses(trials: Trials) -> Iterator[Guess]:
 
 
 def nearest_word(written: str, known: Mapping[str, int]) -> str | None:
-    """The most frequent word that is at most one edit away, ignoring case."""
+    """Return the most frequent known word at most one edit away, ignoring case; or None."""
     close = [word for word in known if word != written and is_close(written, word)]
     return max(close, key=lambda word: (known[word], word), default=None)
 
 
 def is_close(one: str, other: str) -> bool:
-    """Whether one edit makes the words equal: a letter inserted, deleted, replaced or swapped."""
+    """Return whether at most one letter must be inserted, deleted, replaced or swapped."""
     one, other = one.casefold(), other.casefold()
     if one == other:
         return True
@@ -148,7 +148,7 @@ def _resources(spec: PodSpec) -> Iterator[tuple[str, str]]:
 
 
 def _values(snapshot: Snapshot, key: str) -> dict[str, int]:
-    """The values of a label, with the number of nodes that have each."""
+    """Return the values of a label, with the number of nodes that have each."""
     table, column = snapshot.table, snapshot.label_column(key)
     counts = np.bincount(column.ids(table.size)[table.alive], minlength=len(column.values))
     named = zip(column.values.values, counts.tolist(), strict=True)
@@ -156,7 +156,7 @@ def _values(snapshot: Snapshot, key: str) -> dict[str, int]:
 
 
 def _offered(snapshot: Snapshot) -> dict[str, int]:
-    """The resources that nodes offer, with the number of nodes that offer each."""
+    """Return the resources of nodes, with the number of nodes that have each."""
     table = snapshot.table
     counts = (table.allocatable > 0).sum(axis=1).tolist()
     return {name: n for name, n in zip(table.resources.values, counts, strict=True) if n}
@@ -166,7 +166,7 @@ def _offered(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _respelled(spec: PodSpec, word: _Word, meant: str) -> PodSpec:
-    """The specification with a word put right wherever it is written in such a field."""
+    """Return the specification with the word replaced in all fields of its kind."""
     match word.field:
         case "resource":
             containers = tuple(_asks(c, word.written, meant) for c in spec.containers)

@@ -1,4 +1,4 @@
-"""The pod, or the cluster, as it might be: judged by the filters that decide, changing nothing."""
+"""Runs the filters on a changed pod or a changed cluster, without an effect on decisions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,23 +25,24 @@ _T = TypeVar("_T")
 SEVERAL: Final = "several"
 """The kind of a change with edits of several kinds."""
 _SETS_TOLD: Final = 3
-"""Largest number of sets of one kind reported."""
+"""Sets at most that are reported of one kind."""
 
 
 class TrialsSpentError(SchedulerError):
-    """The trials for one kind of change are spent; unfinished results are dropped."""
+    """No trials are left for one kind of change; its unfinished results are dropped."""
 
 
 class Trials:
     """Tries changes, a limited number of times for each kind of change.
 
     Attributes:
-        pod: as it is.
-        snapshot: the cluster as it is.
-        nominated: pods that wait for a node to be cleared for them.
-        devices: replaces devices and claims for a trial; None where no plugin reads them.
-        checks: the filters' rejections of the pod as it is, if known.
-        left: number of trials left for the present kind.
+        pod: the actual pod.
+        snapshot: the actual cluster.
+        nominated: the nominated pods.
+        devices: replaces devices and claims for a trial; None if no plugin reads them.
+        checks: the filters' rejections of the actual pod, if known.
+        left: number of trials left for the present kind of change.
+        untried_nodes: number of kinds of new nodes left untried after others did not help.
     """
 
     def __init__(
@@ -59,16 +60,17 @@ class Trials:
         self.devices = devices
         self.checks = checks
         self.left = 0
+        self.untried_nodes = 0
         self._aside = framework.aside()
         self._world: Snapshot | None = None
 
     def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Indices:
-        """The rows on which the pod would fit; none where a plugin fails.
+        """Return the rows on which the pod would fit; none if a plugin fails.
 
-        None stands for the actual pod, and for the actual cluster.
+        Without `spec` the actual pod is tried, without `snapshot` the actual cluster.
 
         Raises:
-            TrialsSpentError: no more trials may be made.
+            TrialsSpentError: no trials are left.
         """
         if self.left <= 0:
             raise TrialsSpentError
@@ -81,7 +83,7 @@ class Trials:
             return np.zeros(0, np.intp)
 
     def nodes_with(self, node: Node, like: str = "") -> list[str]:
-        """The nodes on which the pod would fit if a node were added or changed.
+        """Return the names of feasible nodes after a node is added or changed.
 
         A new node has the devices of the node `like`.
         """
@@ -106,7 +108,7 @@ class Trials:
         return self.devices.devices_of(name, like, world)
 
     def change(self, edits: Sequence[Edit], rows: Indices) -> SuggestedChange:
-        """A change after which the pod fits on some rows."""
+        """Build the change after which the pod fits on some rows."""
         names = self.snapshot.table.names
         return change_of(edits, [names[row] for row in rows.tolist()])
 
@@ -116,12 +118,12 @@ class Trials:
         try_set: Callable[[Sequence[_T]], Indices],
         likely: Callable[[], Iterable[Sequence[_T]]],
     ) -> Iterator[tuple[Sequence[_T], Indices] | None]:
-        """The smallest sets of atoms that make rows feasible; None between two tries.
+        """Yield the smallest sets of atoms that make rows feasible, and None between two tries.
 
-        All sets of a size are tried while the trials suffice for that; then only likely ones, in
-        the given order, each reduced to the necessary atoms.
+        While enough trials are left, all sets of a size are tried; then only those of `likely`, in
+        their order, and the first that helps is reduced to the necessary atoms.
 
-        `try_set` returns the rows on which the pod fits after a set.
+        `try_set` returns the rows on which the pod fits after a set of edits.
         """
         for size in range(1, len(atoms) + 1):
             if comb(len(atoms), size) > self.left // 2:
@@ -141,7 +143,7 @@ class Trials:
                 return
 
     def needed(self, atoms: Sequence[_T], fits: Callable[[Sequence[_T]], bool]) -> list[_T]:
-        """Reduce atoms that suffice together to a subset of which none can be left out."""
+        """Return a subset of sufficient atoms of which none can be left out."""
         kept = list(atoms)
         for atom in atoms:
             others = [each for each in kept if each is not atom]
@@ -151,14 +153,14 @@ class Trials:
 
 
 def change_of(edits: Sequence[Edit], nodes: Sequence[str]) -> SuggestedChange:
-    """A change after which the pod fits on some nodes, called by the kind of its edits."""
+    """Build the change after which the pod fits on some nodes; its kind is that of its edits."""
     kinds = {edit.kind for edit in edits}
     kind = kinds.pop() if len(kinds) == 1 else SEVERAL
     return SuggestedChange(kind, tuple(edits), len(nodes), min(nodes))
 
 
 def blank_info(node: Node) -> NodeInfo:
-    """A node as the cache has it while no pod runs there."""
+    """Return the NodeInfo of a node without pods."""
     info = NodeInfo(node.metadata.name)
     info.node = node
     return info

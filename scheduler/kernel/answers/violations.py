@@ -1,4 +1,4 @@
-"""The demands of a pod that each node violates, to find the fewest to drop at once."""
+"""Finds the rules of a pod that each node violates, to drop the fewest rules."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,12 +13,12 @@ from scheduler.kernel.snapshot import Indices
 
 
 def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRule, ...]]:
-    """The sets of demands that a node violates, the smallest sets first.
+    """Yield the sets of rules that nodes violate, the smallest sets first.
 
-    Each demand is judged by itself. So these are the smallest sets if demands do not depend on
-    each other; each set has still to be tried.
+    Each rule is checked alone. So dropping a set makes a node feasible if rules do not depend on
+    each other; a trial must confirm it.
 
-    Cost: a trial for each demand on other pods.
+    Cost: a trial for each rule about other pods.
     """
     spec, table = trials.pod.spec, trials.snapshot.table
     paths = {rule.drop.path for rule in rules}
@@ -45,7 +45,7 @@ def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRul
 
 
 def _keep_least_violated_term(violated: NDArray[np.bool_], terms: Sequence[Sequence[int]]) -> None:
-    """Keep, among alternative terms, only the one that a row violates least."""
+    """Keep for each row only the violations of the alternative term that it violates least."""
     if len(terms) > 1:
         counts = np.array([violated[list(term)].sum(axis=0) for term in terms])
         best: Indices = counts.argmin(axis=0)

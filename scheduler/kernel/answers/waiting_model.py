@@ -1,20 +1,20 @@
-"""Output types of `stowage explain` for waiting pods: place, history and expected end.
+"""Output types of `stowage explain` for pending pods: queue, history and expected end.
 
-Types of the output, as in `model.py`. Most of this only a daemon knows.
+See `model.py`. Only a daemon knows most of these fields.
 """
 
 from scheduler.kernel.answers.wire import Wire
 
 
 class AwaitedEvents(Wire, frozen=True):
-    """The events that a plugin which rejected a pod waits for."""
+    """The cluster events for which a plugin that rejected a pod has queueing hints."""
 
     plugin: str
     events: tuple[str, ...]
 
 
 class Hold(Wire, frozen=True):
-    """A Permit plugin that holds a pod, and when its patience ends (RFC 3339)."""
+    """A Permit plugin for which a pod waits, and the end of its timeout (RFC 3339)."""
 
     plugin: str
     until: str
@@ -30,18 +30,17 @@ class StoryEntry(Wire, frozen=True):
 
 
 class GroupStanding(Wire, frozen=True, omit_defaults=True):
-    """The standing of a pod's group.
+    """The progress of a pod's group.
 
     Attributes:
         group: `namespace/name`.
-        text: the progress of the group, or for a pod with a node whether it is whole, as a
-            sentence.
-        min_count: number of members that must run; None where one is enough, or without a PodGroup.
-        running: members that have a node.
-        tried: number of members tried together last; 0 before the first time.
-        placed: number of these that had a place.
-        lacking: the reason why the first of the rest had none.
-        victims: pods that leave for the group, as `namespace/name`.
+        text: the progress as a sentence; for an assigned pod, whether enough members have a node.
+        min_count: number of members that must run; None if one is enough, or without a PodGroup.
+        running: number of members that have a node.
+        tried: number of members in the last attempt of the group; 0 before the first one.
+        placed: number of these members for which a node was found.
+        lacking: the reason why no node was found for the first of the others.
+        victims: victims of the group that are being evicted, as `namespace/name`.
     """
 
     group: str
@@ -55,25 +54,25 @@ class GroupStanding(Wire, frozen=True, omit_defaults=True):
 
 
 class SchedulingState(Wire, frozen=True, omit_defaults=True):
-    """A pod's place and history, which only a daemon knows. Times are RFC 3339.
+    """A pod's queue or state, and its history, which only a daemon knows. Times are RFC 3339.
 
     Attributes:
-        place: `active`, `backoff`, `unschedulable` or `gated` in the queue; on its way to a node
-            the state of its attempt (`held`, `prebinding`, `binding`, ...); `assigned` with a node;
-            `elsewhere` when another scheduler is to place it.
-        leading: whether this instance decides; another one may know better.
-        since: the time it entered this place.
-        until: the latest end of its stay: of the back-off, or of the patience with a rejection.
+        place: `active`, `backoff`, `unschedulable` or `gated` in the queue; during an attempt, its
+            state (`held`, `prebinding`, `binding`, ...); `assigned` with a node; `elsewhere` for a
+            pod of another scheduler.
+        leading: whether this instance leads; otherwise only the leader knows the present state.
+        since: the time at which the pod entered this place.
+        until: the latest end of its stay: of the backoff, or in the unschedulable pods.
         attempts: number of scheduling attempts.
-        node: the node it is assumed on.
-        nominated_node: the node that is being cleared for it.
-        gated_by: the PreEnqueue plugin that keeps it out of the queue.
+        node: the node on which it is assumed.
+        nominated_node: its nominated node.
+        gated_by: the PreEnqueue plugin that gates it.
         rejected_by: the plugins that rejected it last.
         pending_by: the plugins that returned Pending last.
-        waits_for: by plugin, the events that may help it.
-        held_by: the Permit plugins that hold it.
-        message: the reason why the last attempt failed.
-        group: the progress of its pod group, or whether it is whole, if it has one.
+        waits_for: by plugin, the cluster events that may requeue it.
+        held_by: the Permit plugins for which it waits.
+        message: the failure of the last attempt.
+        group: the progress of its pod group, if it has one.
         story: recent events, oldest first.
     """
 
@@ -99,8 +98,8 @@ class PodEnd(Wire, frozen=True, omit_defaults=True):
 
     Attributes:
         pod: `namespace/name`.
-        node: its node.
-        end: RFC 3339.
+        node: the node of the pod.
+        end: the expected end (RFC 3339).
         source: the source of the estimate: `deletion`, `annotation`, `runs` or `deadline`.
         controller: kind, namespace and name of the pod's controller.
         runs: number of earlier runs behind the estimate.
@@ -115,16 +114,16 @@ class PodEnd(Wire, frozen=True, omit_defaults=True):
 
 
 class Estimate(Wire, frozen=True, omit_defaults=True):
-    """The estimated time at which a waiting pod or gang fits, from known ends of running pods.
+    """The estimated time at which a pending pod or gang fits, from known ends of running pods.
 
     Attributes:
         text: the complete estimate, as a sentence.
-        time: RFC 3339; empty if unknown.
-        at_latest: whether it may fit earlier: there were too many ends to try.
-        count: number of pods that have to end for it.
-        ends: the last of these to end.
+        time: the time (RFC 3339); empty if unknown.
+        at_latest: whether the pod may fit earlier: there were too many ends to try.
+        count: number of pods that must end before the pod fits.
+        ends: those of these pods that end last.
         known: number of running pods with a known end.
-        unknown: number of other pods that do not run for ever.
+        unknown: number of running pods that will end at an unknown time.
     """
 
     text: str
@@ -137,12 +136,12 @@ class Estimate(Wire, frozen=True, omit_defaults=True):
 
 
 class Assumed(Wire, frozen=True):
-    """Room on a node taken by pods whose placement the API server does not know yet.
+    """The pods assumed on a node, whose bindings the watch has not shown yet.
 
     Attributes:
-        node: the node.
-        pods: the pods that are being bound to it, or held on it.
-        requests: their requests, by resource.
+        node: the name of the node.
+        pods: the assumed pods, in Permit, PreBind or binding.
+        requests: the sum of their requests, by resource.
     """
 
     node: str

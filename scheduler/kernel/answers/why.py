@@ -1,6 +1,6 @@
-"""The reasons why a pod fits nowhere, beyond each node's first rejection, and remedies.
+"""Finds all reasons why a pod fits nowhere, and changes that would make it fit.
 
-Judged beside the decisions, on the snapshot as it is: nothing is changed, cached or counted.
+The search runs on the snapshot beside the decisions: it changes no cache, state or metric of them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -41,12 +41,12 @@ from scheduler.kernel.framework.steps import Steps, finished
 from scheduler.kernel.snapshot import PodRemoved, Snapshot
 
 MOST_TRIALS: Final = 128
-"""Largest number of trials of the pod for one kind of change, whatever its size."""
+"""Filter runs at most for one kind of change."""
 _MOST_KNOWN: Final = 256
-"""Answers kept for pods that are alike."""
+"""Answers at most that are kept for equal pods."""
 
 _Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange | None]]
-"""Changes of one kind; None where other work may run before the search goes on."""
+"""Yields changes of one kind, and None where other work may run before the search continues."""
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
 _OF_CLAIMS: Final[tuple[_Kind, ...]] = (
     lower_counts,
@@ -64,13 +64,13 @@ class Depth(Enum):
     VERDICTS = 0
     """The first plugin that rejects each node."""
     CHECKS = 1
-    """Also the other plugins that do, and the nearest nodes: each filter judges each node."""
+    """Also the other plugins that reject it, and near misses: each filter judges each node."""
     CHANGES = 2
-    """Also the changes that would help, which takes some ten times as long."""
+    """Also the changes that would make the pod fit, which takes about ten times as long."""
 
 
 class Whys:
-    """Find out why pods fit nowhere; once for pods that are alike, while nothing changes."""
+    """Finds why pods fit nowhere; once for equal pods while the snapshot does not change."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Whys:
         """Begin with an empty cache.
 
         Args:
-            devices: returns the means to replace devices in trials.
+            devices: returns the object that replaces devices in trials.
             own_names: returns the names of the profiles of this scheduler.
         """
         self._devices = devices
@@ -98,14 +98,14 @@ class Whys:
         snapshot: Snapshot,
         nominated: NominatedPods,
     ) -> PodAnswer:
-        """The answer about a pod that fits nowhere, extended to the requested depth.
+        """Extend the answer about a pod that fits nowhere to the requested depth.
 
-        A plugin that fails adds nothing. If that affects the verdict, the call for the verdict
-        reports it.
+        If a plugin fails, the answer is not extended. A failure that affects the verdict is
+        reported by the call for the verdict.
         """
         if depth is Depth.VERDICTS:
             return answer
-        # A weak reference: a fork that is still held must be copied when the cluster changes.
+        # A weak reference: while a fork is referenced, a change of the snapshot copies it.
         state = ref(snapshot), snapshot.epoch, nominated, nominated.version
         if self._state != state:
             self._state, self._known = state, {}
@@ -134,6 +134,7 @@ class Whys:
             foreign=known.foreign,
             kept=known.kept,
             changes=known.changes,
+            untried_nodes=known.untried_nodes,
             guesses=known.guesses,
         )
 
@@ -149,10 +150,10 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
     *,
     own_names: Collection[str] = (),
 ) -> PodAnswer:
-    """Explain why a pod fits nowhere, and find changes that would help.
+    """Explain why a pod fits nowhere, and find changes that would make it fit.
 
     Cost: one pass of each filter, and more if PreFilter rejects the pod as a whole. Without `found`
-    also one look at the cluster. Each kind of change takes at most `MOST_TRIALS` further looks.
+    one filter run more. Each kind of change takes at most `MOST_TRIALS` further filter runs.
 
     Raises:
         PluginError: a plugin failed.
@@ -174,15 +175,15 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
 
 
 def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Steps[PodAnswer]:
-    """Find changes for a pod that fits nowhere, in many short steps, with decisions in between.
+    """Find changes for a pod that fits nowhere, in short steps between which the engine decides.
 
     Args:
-        engine: its state is read, not changed.
-        framework: the profile that decides about the pod.
-        pod: a waiting pod, or one with a node, as if it had none.
+        engine: the engine with the cluster; the search does not change it.
+        framework: the framework of the pod's profile.
+        pod: a pending pod, or an assigned one, which is judged as if it had no node.
 
     Returns:
-        An answer with changes and guesses, about the cluster as it was at the first step.
+        An answer with changes and guesses, about the cluster at the first step.
 
     Raises:
         PluginError: a plugin failed.
@@ -209,14 +210,19 @@ def _changes_of(
 
 def _with_changes(answer: PodAnswer, every: EveryCheck, trials: Trials) -> Steps[PodAnswer]:
     changes = yield from smallest_changes(every, trials)
-    return replace(answer, changes=tuple(changes), guesses=tuple(_guesses(trials)))
+    return replace(
+        answer,
+        changes=tuple(changes),
+        untried_nodes=trials.untried_nodes or UNSET,
+        guesses=tuple(_guesses(trials)),
+    )
 
 
 def smallest_changes(every: EveryCheck, trials: Trials) -> Steps[list[SuggestedChange]]:
     """Find changes kind by kind; mixed changes of the pod only if no single kind helps.
 
-    A pod that needs a resource rarely does without it. So such a change comes last, and mixed
-    changes are searched beside it.
+    A pod rarely can give up a resource altogether. So a change that drops a request counts as no
+    help: mixed changes are searched too, and it comes last.
     """
     of_the_pod = yield from _of_kinds(_OF_THE_POD, every, trials)
     if all(map(_gives_up_a_resource, of_the_pod)):
@@ -235,7 +241,7 @@ def _gives_up_a_resource(change: SuggestedChange) -> bool:
 def _of_kinds(
     kinds: Iterable[_Kind], every: EveryCheck, trials: Trials, most: int = MOST_TRIALS
 ) -> Steps[list[SuggestedChange]]:
-    """The changes of some kinds, with at most `most` trials for each kind."""
+    """Find the changes of some kinds, with at most `most` trials for each kind."""
     found: list[SuggestedChange] = []
     for kind in kinds:
         trials.left = most
@@ -256,9 +262,9 @@ def _guesses(trials: Trials) -> Iterator[Guess]:
 
 
 def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:
-    """A key that is equal for pods with the same answer; None for a pod with its own answer.
+    """Return a key that is equal for pods with the same answer; None for an answer of its own.
 
-    Answers for pods with volumes or devices also depend on objects without an epoch.
+    Answers for pods with volumes or devices depend on objects that change without a new epoch.
     """
     if pod.needs or nominated.node_of(pod.uid) is not None:
         return None

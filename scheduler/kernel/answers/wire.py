@@ -4,4 +4,4 @@ import msgspec
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """Common settings of the output types."""
+    """An output type, whose fields are camelCase in JSON."""

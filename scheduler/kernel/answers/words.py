@@ -1,4 +1,4 @@
-"""Obstacles, changes and guesses as short sentences."""
+"""Formats obstacles, changes and guesses as short sentences."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -53,11 +53,11 @@ _PATHS: Final = (
     ("spec.affinity.", ""),
     ("spec.", ""),
 )
-"""Parts of a field path that are cut, as people know them anyway."""
+"""Parts of a field path that are left out, with their replacements."""
 
 
 def obstacle_text(obstacle: Obstacle) -> str:  # noqa: PLR0911 - one case per kind of obstacle
-    """The obstacle as one line of text."""
+    """Return the obstacle as one line of text."""
     match obstacle:
         case ResourceObstacle():
             return _resource(obstacle)
@@ -85,12 +85,12 @@ def obstacle_text(obstacle: Obstacle) -> str:  # noqa: PLR0911 - one case per ki
 
 
 def obstacle_details(obstacle: Obstacle) -> list[str]:
-    """The lines below `obstacle_text`: the devices left after each step."""
+    """Return the lines below `obstacle_text`: the devices left after each step."""
     return list(device_steps(obstacle)) if isinstance(obstacle, DeviceObstacle) else []
 
 
 def change_text(change: SuggestedChange) -> str:
-    """The change as an instruction, and the number of nodes on which the pod then fits."""
+    """Return the change as an instruction, with the nodes on which the pod then fits."""
     if change.kind == "evictPod":
         what = _evictions(change.edits)
     else:
@@ -101,8 +101,16 @@ def change_text(change: SuggestedChange) -> str:
     return f"{what}: then it fits on {where}"
 
 
+def untried_text(answer: PodAnswer) -> str:
+    """The kinds of new nodes that were not tried, as a sentence; empty if there are none."""
+    left = answer.untried_nodes or 0
+    if left == 1:
+        return "1 more kind of new node was not tried."
+    return f"{left} more kinds of new nodes were not tried." if left else ""
+
+
 def device_advice(answer: PodAnswer) -> str:
-    """Advice for a pod that lacks devices: a change, or else the lack; empty for other pods."""
+    """Return a change that gets the pod its devices, else what it lacks; empty for other pods."""
     obstacles = [o for check in answer.checks or () for o in check.obstacles]
     if not any(isinstance(o, AboutDevices) for o in obstacles):
         return ""
@@ -113,7 +121,7 @@ def device_advice(answer: PodAnswer) -> str:
 
 
 def guess_text(guess: Guess) -> str:
-    """The guess as a question."""
+    """Return the guess as a question."""
     fits = f" Then it fits on {nodes_text(guess.fits)}." if guess.fits else ""
     have = "1 node has" if guess.nodes == 1 else f"{guess.nodes} nodes have"
     asked = f'is "{guess.meant}" meant, which {have}?'
@@ -121,7 +129,7 @@ def guess_text(guess: Guess) -> str:
 
 
 def near_text(near: NearNode) -> str:
-    """A node, and all that it has against the pod."""
+    """Return a node with all its rejections of the pod."""
     reasons = "; ".join(
         f"{each.plugin}: {', '.join(each.reasons)}" if each.reasons else each.plugin
         for each in near.rejections
@@ -130,7 +138,7 @@ def near_text(near: NearNode) -> str:
 
 
 def foreign_text(found: ForeignPods) -> str:
-    """The pods and requests of another scheduler on nodes that do not belong to it."""
+    """Return the pods of another scheduler on the profile's own nodes, and their requests."""
     pods = "1 pod" if found.pods == 1 else f"{found.pods} pods"
     amounts = [f"{amount_for_people(name, n)} {name}" for name, n in found.requests.items()]
     room = f" with {', '.join(amounts)}" if amounts else ""
@@ -141,7 +149,7 @@ def foreign_text(found: ForeignPods) -> str:
 
 
 def kept_text(found: KeptFor) -> str:
-    """For which others room is kept, and until when."""
+    """Return the pod or group for which room is kept, and the time until which it is kept."""
     text = f"Room on {nodes_text(found.nodes)} is kept for {found.waiter}"
     if not found.until:
         return text
@@ -150,18 +158,18 @@ def kept_text(found: KeptFor) -> str:
 
 
 def nodes_text(count: int) -> str:
-    """The number of nodes, as text."""
+    """Return the number of nodes as text."""
     return "1 node" if count == 1 else f"{count} nodes"
 
 
 def lead_text(scores: Mapping[str, int]) -> str:
-    """The plugins by which one node leads another, the greatest difference first."""
+    """Return the score differences of two nodes by plugin, the greatest first."""
     leads = sorted(scores.items(), key=lambda item: (-abs(item[1]), item[0]))
     return ", ".join(f"{plugin} {lead:+d}" for plugin, lead in leads if lead)
 
 
 def short_path(path: str) -> str:
-    """A path without the parts common to all paths."""
+    """Return a field path without the parts that all paths have."""
     for part, instead in _PATHS:
         path = path.replace(part, instead)
     return path
@@ -241,7 +249,7 @@ def _examples(pods: Sequence[PodOnNode], count: int) -> str:
 
 
 def edit_text(edit: Edit) -> str:
-    """The edit as an instruction."""
+    """Return the edit as an instruction."""
     match edit:
         case LowerRequest():
             amount = amount_of(edit)
@@ -261,7 +269,7 @@ def edit_text(edit: Edit) -> str:
 def _of_cluster(edit: SetLabel | Uncordon | EvictPod | AddNodes) -> str:
     match edit:
         case SetLabel():
-            # As kubectl has it.
+            # The form of the arguments of `kubectl label`.
             label = f"{edit.key}-" if edit.value is None else f"{edit.key}={edit.value}"
             return f"label node {edit.node} {label}"
         case Uncordon():

@@ -1,6 +1,6 @@
-"""The nodes and the pods on them, including pods that are only assumed to run there.
+"""The nodes and the pods on them, including assumed pods.
 
-The snapshot follows the cache. It knows no plugins, no queue and no API.
+The snapshot is updated from the cache. The cache uses no plugins, no queue and no API.
 """
 
 from scheduler.kernel.cache.cache import Cache, CacheInvariantError, Rebuilt

@@ -28,7 +28,7 @@ from scheduler.kernel.snapshot import (
 )
 
 _MANY_CHANGES: Final = 2048
-"""This many changes are applied in about 10 ms."""
+"""The snapshot applies this many changes in about 10 ms."""
 
 
 class CacheInvariantError(SchedulerError):
@@ -36,7 +36,7 @@ class CacheInvariantError(SchedulerError):
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
-    """The snapshot had to be built anew.
+    """The result of a rebuild of the snapshot.
 
     Attributes:
         problem: the exception that a change raised.
@@ -55,8 +55,8 @@ class Cache:
         pods: pods by UID, on the nodes where they run or are assumed to run; for reading.
         namespaces: labels of namespaces, by name.
         changes: changes that the snapshot has not applied; for reading. A new list once it has.
-        version: grows with every change of data that plugins read in the snapshot. A newer version
-            of a pod that counts as before is no such change.
+        version: grows with every change of data that plugins read in the snapshot. An update of a
+            pod to another version of the same kind does not count.
     """
 
     def __init__(self) -> None:
@@ -94,12 +94,12 @@ class Cache:
     def add_pod(self, pod: PodInfo) -> None:
         """Add a pod that the API server shows on a node; confirms an assumed pod.
 
-        The pod may be on another node than assumed: the API server is right.
+        If the pod was assumed on another node, it moves to the node that the API server shows.
         """
         self._confirm(pod, PodEvent.ADD)
 
     def update_pod(self, pod: PodInfo) -> None:
-        """Take over a newer version of the pod from the API server."""
+        """Store a newer version of the pod from the API server."""
         self._confirm(pod, PodEvent.UPDATE)
 
     def remove_pod(self, pod: PodInfo) -> None:
@@ -130,12 +130,12 @@ class Cache:
     # --- nodes and namespaces -------------------------------------------------------------------
 
     def has_node(self, name: str) -> bool:
-        """Whether there is a node of this name; a ghost is none."""
+        """Whether there is a node of this name; a ghost does not count."""
         info = self.nodes.get(name)
         return info is not None and info.node is not None
 
     def set_node(self, node: Node) -> None:
-        """Take over a new or changed node."""
+        """Add a new node, or update a changed node."""
         info = self._node_info(node.metadata.name)
         returning = info.node is None
         info.node = node
@@ -155,7 +155,7 @@ class Cache:
             del self.nodes[name]
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """Take over the labels of a new or changed namespace."""
+        """Store the labels of a new or changed namespace."""
         self.namespaces[name] = labels
         self._note(NamespaceChanged(name, labels))
 
@@ -174,7 +174,7 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> Rebuilt | None:
         """Apply the changes since the last call to the snapshot.
 
-        When a change raises, the snapshot is built anew from the cache, so that neither that
+        When a change raises, the snapshot is rebuilt from the cache, so that neither that
         change nor those after it are lost.
 
         Cost: O(changes).
@@ -190,7 +190,7 @@ class Cache:
         return None
 
     def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
-        """Build the snapshot anew, because it can no longer be trusted."""
+        """Rebuild the snapshot from the cache after an error in it."""
         self.version += 1
         self.changes = []
         return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))

@@ -13,11 +13,11 @@ class PodState(Enum):
     ABSENT = "absent"
     """The cache does not know the pod: never seen, deleted or forgotten."""
     ASSUMED = "assumed"
-    """Decided, binding under way; the API server has not confirmed it."""
+    """The scheduler has assumed the pod on a node; the API server has not confirmed it."""
     ADDED = "added"
     """Confirmed by the API server."""
 
-    # Members are themselves; the hash of their names would be computed in Python each time.
+    # Members are singletons; `Enum.__hash__` would hash their names in Python each time.
     __hash__ = object.__hash__
 
 
@@ -30,7 +30,7 @@ class PodEvent(Enum):
     UPDATE = "update"
     REMOVE = "remove"
 
-    # Members are themselves; the hash of their names would be computed in Python each time.
+    # Members are singletons; `Enum.__hash__` would hash their names in Python each time.
     __hash__ = object.__hash__
 
 
@@ -48,7 +48,7 @@ TRANSITIONS: Final[dict[tuple[PodState, PodEvent], PodState]] = {
     (PodState.ADDED, PodEvent.ADD): PodState.ADDED,
     (PodState.ADDED, PodEvent.UPDATE): PodState.ADDED,
     (PodState.ADDED, PodEvent.REMOVE): PodState.ABSENT,
-    # Our binding failed although the API server shows the pod bound: the API server is right.
+    # The binding seems to have failed, but the API server shows the pod bound: the pod stays.
     (PodState.ADDED, PodEvent.FORGET): PodState.ADDED,
 }
-"""Every pair that may happen. A missing pair is a programming error."""
+"""The next state for each allowed state and event; any other pair is a programming error."""

@@ -1,9 +1,9 @@
 """The allocator: the nodes that can satisfy a pod's claims, and the devices chosen there.
 
-A search reads only the properties of a node's devices that matter to the claims: which of them are
-usable, what constraints compare, the remaining capacity of shared devices and of counters. Nodes
-for which all of that is equal form a class, and one search answers for all of them. The classes are
-kept by row and computed again for the rows that changed.
+A search reads only the properties of a node's devices that matter to the claims. These are their
+usability, the attributes that constraints compare, and what remains of shared devices and counters.
+Nodes for which all of these are equal form a class, and one search answers for all of them. The
+classes are kept by row and computed again for the rows that changed.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (v0.36.3).
@@ -33,9 +33,9 @@ from scheduler.kernel.devices.search import (
 ALLOCATABLE: Final = 0
 NOT_ALLOCATABLE: Final = 1
 INVALID_POOLS: Final = 2
-"""Not allocatable, and a pool of the node is wrong."""
+"""Not allocatable, and a pool of the node is invalid."""
 FAILED: Final = 3
-"""Something is wrong with the claims or with a device; the attempt ends."""
+"""The claims are faulty, or a selector fails on a device; the attempt ends with an error."""
 TIMED_OUT: Final = 4
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
     """The result of a search.
 
     Attributes:
-        code: `ALLOCATABLE` or another of its kind.
+        code: `ALLOCATABLE` or another of these codes.
         score: the score of the chosen alternatives.
         picks: the devices, by their index among those that some request may take.
     """
@@ -69,7 +69,7 @@ class AllocationVerdicts(NamedTuple):
     """The allocator's verdict per node, by row. Read-only.
 
     Attributes:
-        codes: `ALLOCATABLE` or another of its kind.
+        codes: by row, `ALLOCATABLE` or another of these codes.
         scores: the scores of the chosen alternatives of prioritized lists.
     """
 
@@ -101,8 +101,8 @@ class Allocator:
     def judge(self) -> AllocationVerdicts:
         """Judge for every node whether the claims can be allocated there.
 
-        `TIMED_OUT` may be for this call only: verdicts found so far are kept, and the next call
-        goes on from there.
+        `TIMED_OUT` may hold for this call only: the next call keeps the verdicts found so far, and
+        continues the search.
 
         Cost: O(nodes that changed), plus one search per new class of nodes.
         """
@@ -138,9 +138,9 @@ class Allocator:
         """Find the devices on the node of a row.
 
         Args:
-            row: of the node.
+            row: the row of the node.
             claims: the claims of the allocator.
-            node_name: of the node.
+            node_name: the name of the node.
             new_share_id: makes a UID for a share of a device.
 
         Returns:
@@ -207,8 +207,8 @@ class Allocator:
 
         Args:
             layouts: devices that some nodes see.
-            areas: what each of the nodes sees beside; None when the layouts are those of areas.
-            nodes: the rows of the nodes, if they are nodes.
+            areas: by layout, the area of its node; None when the layouts are those of areas.
+            nodes: by layout, the row of its node; None when the layouts are those of areas.
         """
         devices = DevicesOfLayouts(self.plan, self._table, self._judging, layouts, _BUDGET)
         if nodes is not None:

@@ -1,7 +1,7 @@
 """The share of a device's capacities that a request consumes, as exact amounts.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/consumable_capacity.go
-(v0.36.3); the API server's rules for policies are taken for granted (resource/v1 validation).
+(v0.36.3). Policies are assumed valid by the API server's rules (resource/v1 validation).
 """
 
 from collections.abc import Mapping
@@ -30,9 +30,9 @@ class CapacityShare(NamedTuple):
     """The share of one capacity of a device that a request consumes.
 
     Attributes:
-        name: of the capacity.
+        name: the name of the capacity.
         text: the amount as it is written into the allocation.
-        amount: the same as a number.
+        amount: the amount as a number.
         limit: the total capacity of the device.
     """
 
@@ -101,7 +101,7 @@ def _rounded_up(asked: Quantity, least: Quantity, step: Quantity | None) -> Quan
 def _violates(taken: Quantity, policy: CapacityRequestPolicy | None) -> bool:
     """Whether a policy refuses an amount.
 
-    Upstream compares the default as it is written, so `1G` is not `1000M`.
+    As upstream, an amount equals the default only as text: `1G` is not `1000M`.
     """
     if policy is None or (policy.default is not None and str(taken) == str(policy.default)):
         return False

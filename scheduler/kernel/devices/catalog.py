@@ -32,7 +32,7 @@ class DeviceShare(NamedTuple):
     """Devices of a driver, or of a class.
 
     Attributes:
-        name: of the driver or the class.
+        name: the name of the driver or the class.
         is_class: whether the name is of a class.
         devices: number of devices.
         in_use: number of them that a claim has, or has a share of.
@@ -57,7 +57,7 @@ class Devices:
     """
 
     def __init__(self, compile_expression: Compile) -> None:
-        """Begin without anything.
+        """Begin without slices, classes and allocations.
 
         Args:
             compile_expression: see `scheduler.kernel.cel.compile_expression`.
@@ -88,7 +88,7 @@ class Devices:
         self.usage.devices_changed(came, went)
 
     def remove_slice(self, name: str) -> None:
-        """A slice went."""
+        """Remove a slice."""
         self._own_table()
         self.usage.devices_changed((), self.table.remove_slice(name))
 
@@ -98,16 +98,16 @@ class Devices:
         self._allocators.clear()
 
     def remove_class(self, name: str) -> None:
-        """A device class went."""
+        """Remove a device class."""
         if self.classes.pop(name, None) is not None:
             self._allocators.clear()
 
     def allocate(self, uid: str, allocation: AllocationResult) -> None:
-        """A claim has devices, or will have them."""
+        """Record the allocation of a claim, written or in flight."""
         self.usage.allocate(uid, allocation)
 
     def release(self, uid: str) -> None:
-        """A claim has no devices any more."""
+        """Remove the allocation of a claim."""
         self.usage.release(uid)
 
     # --- questions ------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Devices:
     def _own_table(self) -> None:
         """Stop sharing the table, before it changes.
 
-        The forks take a copy: the original keeps its cached verdicts.
+        Forks get a copy of the table; the original keeps the table and its cached verdicts.
         """
         if not self._owns_table:
             self.detach()
@@ -231,7 +231,7 @@ class Devices:
                 user.detach()
 
     def detach(self) -> None:
-        """Go on with a copy of the table."""
+        """Replace the shared table by a copy."""
         self._users.discard(self)
         self._users, self._owns_table = WeakSet((self,)), True
         self.table = self.table.copy()

@@ -1,8 +1,8 @@
 """All devices of the cluster: published slices, claims with their requests, and allocations.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go (claimTracker) v1.36.3.
-Differs: an allocation that is being written counts until the claim shows it, or the pod gives it
-up. Upstream lets it go with the answer to the write, and keeps the answer in a cache of its own.
+Differs: an in-flight allocation counts until a watch event has it, or Unreserve gives it up.
+Upstream drops it when the write returns, and keeps the response in an assume cache.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ TAINT_RULE: Final = ObjectKind("DeviceTaintRule", "resource.k8s.io/v1beta2")
 
 
 class InFlight(msgspec.Struct, frozen=True):
-    """A claim whose allocation is decided and not seen in the claim yet.
+    """A claim whose allocation is decided, and not in the claim's latest event yet.
 
     Attributes:
         claim: in its intended state, reserved only for the pods that are to use it.
@@ -93,7 +93,7 @@ class ClaimCatalog(SharedState):
         return next(iter(self.claims_of_extended_resources(pod_uid)), None)
 
     def claims_of_extended_resources(self, pod_uid: str) -> Sequence[ResourceClaim]:
-        """All such claims: an attempt makes another if the watch is behind."""
+        """All claims made for a pod's extended resources; a late watch may lead to several."""
         return [self.claims[key] for key in sorted(self._of_extended.get(pod_uid, ()))]
 
     def listen(self, claims: Iterable[str], listener: Wake) -> Wake:
@@ -122,7 +122,7 @@ class ClaimCatalog(SharedState):
         """The claim of a pod, in its intended state while in flight for other pods of its group.
 
         Source: dynamicresources.go (PreFilter, podGroupStateData.pendingAllocations) v1.36.3.
-        Differs: it need not be in one attempt of the group.
+        Differs: upstream shares in-flight allocations within one attempt of the group only.
         """
         known = self.in_flight.get(claim.metadata.uid)
         if known is None or not pod.group_name or known.group != pod.group_name:
@@ -139,19 +139,19 @@ class ClaimCatalog(SharedState):
         return any(class_of(name) is not None for name in resources_asked(pod))
 
     def has_claims(self, pod: PodInfo) -> bool:
-        """Whether the claims that a pod names are there."""
+        """Whether all claims that a pod names exist and are usable by it."""
         try:
             return all(claims_of(pod, self.claims))
         except ClaimProblem:
             return False
 
     def is_published(self, allocation: AllocationResult) -> bool:
-        """Whether all devices of an allocation are there."""
+        """Whether slices list all devices of an allocation."""
         rows_of = self.devices.table.rows_of
         return all(rows_of(each.id) for each in allocation.devices.results)
 
     def leaving_free(self, pod: PodInfo, nominations: Nominations) -> Self:
-        """A fork in which the devices kept for pods ahead of this one are allocated."""
+        """A fork in which devices kept for nominated pods count as allocated for this pod."""
         kept = [uid for uid in self.kept if nominations.comes_before(uid, pod)]
         if not kept:
             return self
@@ -180,9 +180,9 @@ class ClaimCatalog(SharedState):
     # --- allocations that are under way -----------------------------------------------------------
 
     def begin(self, claim: ResourceClaim, allocation: AllocationResult, pod: PodInfo) -> None:
-        """Begin the allocation of a claim for a pod; from now on it counts.
+        """Mark the allocation of a claim for a pod as in flight: its devices count as allocated.
 
-        If the claim is in flight already, for other pods of the group, the pod is added.
+        If the claim is in flight for other pods of the group, add the pod.
         """
         uid = claim.metadata.uid
         known = self.in_flight.get(uid)
@@ -194,9 +194,9 @@ class ClaimCatalog(SharedState):
         self.devices.allocate(uid, allocation)
 
     def give_up(self, uid: str, pod_uid: str) -> None:
-        """Give up a pod's use of an in-flight claim; with the last pod its devices are free.
+        """Remove a pod from an in-flight claim; without pods, the claim's devices are released.
 
-        Nothing happens where the claim shows the allocation.
+        Does nothing if a watch event of the claim had the allocation: it is no longer in flight.
         """
         known = self.in_flight.get(uid)
         if known is None or pod_uid not in known.pods:
@@ -275,7 +275,7 @@ class ClaimCatalog(SharedState):
             self.devices.release(uid)
             self.devices.allocate(uid, allocation)
         if pod_uid:
-            # It was decided before the claim had a UID.
+            # The in-flight allocation has a provisional UID, as the claim was created later.
             for of_pod in [u for u, each in self.in_flight.items() if pod_uid in each.pods]:
                 if is_of_extended_resources(self.in_flight[of_pod].claim):
                     self.give_up(of_pod, pod_uid)
@@ -300,7 +300,7 @@ class ClaimCatalog(SharedState):
 
 
 def pod_of_extended_resources(claim: ResourceClaim) -> str:
-    """The UID of the pod for whose extended resources a claim stands; empty if it does not."""
+    """The UID of the pod for whose extended resources a claim was made; empty for other claims."""
     if not is_of_extended_resources(claim):
         return ""
     owner = controller_of(claim.metadata)

@@ -23,7 +23,7 @@ _CLAIMS: Final = "/apis/resource.k8s.io/v1/namespaces"
 
 
 def as_claim(answer: Any) -> ResourceClaim:
-    """A claim as the API server answers it."""
+    """Decode a claim from a response of the API server."""
     return msgspec.json.decode(msgspec.json.encode(answer), type=ResourceClaim)
 
 
@@ -47,9 +47,9 @@ def reserving(
 ) -> dict[str, Any]:
     """Build the status patch that reserves a claim for a pod, and allocates it if necessary.
 
-    A reservation alone is added to those of other pods, whatever else has changed: the response
-    shows whether the allocation is still the one that was decided on. So many pods share a claim
-    without conflicts between their writes.
+    A patch with a reservation alone has no resourceVersion, so that many pods reserve a claim
+    without conflicts. The caller compares the allocation in the response with the one that it
+    expects.
 
     `now` is in seconds since 1970.
     """
@@ -99,9 +99,9 @@ def unreserving(claim: ResourceClaim, pod: PodInfo) -> Write:
 
 
 def deleting(claim: ResourceClaim) -> tuple[Write, ...]:
-    """Delete a claim that the scheduler has made; in whatever order these arrive.
+    """Build the writes that delete a claim of the scheduler; they may arrive in either order.
 
-    It may be protected by now though it was not when it was seen last.
+    The first removes the finalizer, which another write may have added since the last event.
     """
     uid = claim.metadata.uid
     unprotected = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
@@ -119,12 +119,12 @@ def status_of_extended_resources(
 
 
 def time_text(seconds: float) -> str:
-    """A time as objects carry it, from seconds since 1970."""
+    """The RFC 3339 text of a time in seconds since 1970."""
     return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds_of(text: str | None) -> float | None:
-    """The seconds since 1970 of a time that an object carries; None where it is none."""
+    """The seconds since 1970 of an RFC 3339 text; None if it is missing or unreadable."""
     try:
         return datetime.fromisoformat(text).timestamp() if text else None
     except ValueError:

@@ -14,9 +14,9 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 class ClassNames:
     """Device classes by the extended resources that they serve.
 
-    As upstream, an event about a class is ignored while a class as new or newer holds its explicit
-    resource name; that may be the class itself. The name is free once one of its classes is
-    deleted. So the result depends on the order of events.
+    As upstream, an event about a class is ignored while a newer class holds its explicit resource
+    name, or one of the same age whose name is not greater, such as the class itself. The deletion
+    of any class with that resource name frees it. So the result depends on the order of events.
 
     Attributes:
         version: number of changes so far.
@@ -44,7 +44,7 @@ class ClassNames:
             self.version += 1
 
     def fork(self) -> Self:
-        """A copy that changes by itself."""
+        """An independent copy."""
         copy = type(self)()
         copy.version = self.version
         copy._classes.update(self._classes)  # noqa: SLF001 - its own

@@ -1,7 +1,7 @@
 """One row per device, one column per property, as CEL programs and the allocator read them.
 
-Rows of devices that are gone are used again. A value keeps its code as long as its column keeps its
-list of values, so that verdicts per value stay valid.
+Rows of removed devices are reused. A value keeps its code as long as its column keeps its list of
+values, so that verdicts per value stay valid.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 _MIN_CAPACITY: Final = 64
 _SPARE_VALUES: Final = 64
-"""Values of no row that are not worth dropping."""
+"""Up to this many unused values are kept."""
 _ARRAYS: Final = ("alive", "multiple")
 _EFFECTIVE: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
-"""Effects of taints that keep claims away; others, such as None, only inform."""
+"""Effects of taints that exclude devices; others, such as None, are informational."""
 _decode_capacities = msgspec.json.Decoder(dict[str, DeviceCapacity]).decode
 
 
@@ -47,8 +47,8 @@ class Consumed(NamedTuple):
 class _GrowingColumn(Generic[T]):
     """The codes and values of one property. `True` and `1` are two values.
 
-    Once more than half of the values are unused, the rest get new codes and `view` a new list:
-    verdicts per value are valid as long as the list is the same.
+    Once more than half of the values are unused, the rest get new codes, in a new list of `view`.
+    Verdicts per value are valid as long as the list is the same object.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -240,7 +240,7 @@ class DeviceColumns:
         for name, capacity in device.capacity.items():
             key = _split(name, driver)
             self._capacities.set(row, key, str(capacity.value), self.capacity)
-        # The full name wins over the bare one, which stands for the same.
+        # A full name overrides the bare one, which is short for it.
         for name in sorted(device.attributes, key=lambda name: "/" in name):
             self._add_attribute(row, driver, name, device)
         return row
@@ -316,7 +316,7 @@ class DeviceColumns:
 
 
 def _taints_of(device: Device) -> tuple[DeviceTaint, ...]:
-    # When a taint was added changes nothing for the allocator.
+    # Without `timeAdded`, which the allocator does not read.
     taints = (t for t in device.taints if t.effect in _EFFECTIVE)
     return tuple(DeviceTaint(t.key, t.value, t.effect) for t in taints)
 

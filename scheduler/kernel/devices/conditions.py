@@ -81,7 +81,7 @@ NOWHERE: Final = NodePredicate(())
 
 
 def condition_of(selection: Device | ResourceSliceSpec) -> NodePredicate:
-    """The predicate for the nodes of a slice, or of a device where the slice leaves it to them."""
+    """The predicate for the nodes of a slice, or of a device with `perDeviceNodeSelection`."""
     if selection.node_name:
         named = Requirement(NAME_FIELD, Operator.IN, frozenset((selection.node_name,)))
         return NodePredicate((Term(names=(named,)),))

@@ -22,7 +22,7 @@ MISSING: Final = -1
 _Value: TypeAlias = tuple[str, bool | int | str]
 _MAX_ATTRIBUTES: Final = 64
 _SPARE_VALUES: Final = 64
-"""Values of no row that are not worth dropping."""
+"""Up to this many unused values are kept."""
 
 
 class ValueColumn(NamedTuple):
@@ -68,7 +68,7 @@ class _AttributeColumn:
 
     @property
     def is_mostly_unused(self) -> bool:
-        """Whether more than half of the values must be unused."""
+        """Whether more than half of the values are certainly unused."""
         return len(self._values) > 2 * max(_SPARE_VALUES, len(self._numbers))
 
     def caught_up(self, table: SliceTable) -> NDArray[np.intp]:
@@ -129,7 +129,7 @@ class _Concerned:
         self._requests = frozenset(requests)
 
     def concerns(self, ask: RequestData) -> bool:
-        """Whether a constraint is about the devices of a request."""
+        """Whether the constraint applies to the devices of a request."""
         names = self._requests
         return not names or ask.base_name in names or ask.full_name in names
 
@@ -198,7 +198,7 @@ def constraint_of(
     """Build the constraint of a claim; None for a kind that this version does not know.
 
     Args:
-        written: in the claim.
+        written: the constraint in the claim.
         values: by the name of an attribute, the function from a device to its value's number.
     """
     if written.match_attribute is not None:

@@ -35,7 +35,7 @@ class DeviceCounts(NamedTuple):
 class DeviceCounting:
     """Counts devices of classes.
 
-    Which node sees which device is kept until slices change.
+    The nodes that see each device are cached until slices change.
     """
 
     def __init__(self, usage: Usage, selectors: Selectors) -> None:
@@ -49,8 +49,8 @@ class DeviceCounting:
         """Count the devices of a class on every node.
 
         Args:
-            device_class: its selectors are evaluated.
-            places: of the nodes, up to date.
+            device_class: the class.
+            places: the devices visible to each node, after `refresh`.
         """
         self._locate()
         table = self._usage.table

@@ -125,8 +125,8 @@ class DeviceDecision:
             claims: its claims.
             snapshot: the cluster; forks with the same nodes are valid as well.
             random: the source of share names.
-            overdue: allocations before this time, in seconds since 1970, are too old to be waited
-                for.
+            overdue: the binding timeout of allocations before this time, in seconds since 1970, is
+                over.
         """
         size = snapshot.table.size
         self.catalog = catalog
@@ -157,7 +157,7 @@ class DeviceDecision:
         """Per given row the reasons that reject it, as of `REASONS`.
 
         Raises:
-            AllocationError: something is wrong with the claims, whatever the node.
+            AllocationError: the claims are faulty, whatever the node.
         """
         self._judge_new(rows)
         found: Bits = self._bits[rows]
@@ -187,7 +187,7 @@ class DeviceDecision:
         allocations = (
             ClaimAllocation(index, claim, allocation)
             for (index, claim), allocation in zip(case.claims, found, strict=True)
-            # A claim for extended resources that devices serve nowhere on the node.
+            # Without requests, it is a claim for extended resources that no device serves there.
             if claim.spec.devices.requests or index < self._claims.own
         )
         return PodAllocation(tuple(allocations), case.mappings)
@@ -198,7 +198,7 @@ class DeviceDecision:
             is_own = allocated.claim_index < self._claims.own
             yield self._claims.names[allocated.claim_index] if is_own else "", allocated
 
-    # --- for people -------------------------------------------------------------------------------
+    # --- for explanations -------------------------------------------------------------------------
 
     @property
     def claims_to_allocate(self) -> tuple[ResourceClaim, ...]:
@@ -217,7 +217,7 @@ class DeviceDecision:
     def misplaced(
         self, rows: NDArray[np.intp]
     ) -> Iterator[tuple[ResourceClaim, NDArray[np.intp], NDArray[np.intp]]]:
-        """The allocated claims that some rows do not reach: those rows, and all that do."""
+        """The allocated claims with devices that some rows do not reach; those rows; all others."""
         every = self._snapshot.table.live_rows()
         for index, claim in enumerate(self._claims):
             allocation = claim.status.allocation
@@ -237,7 +237,7 @@ class DeviceDecision:
         known = self._known[rows]
         if known.all():
             return
-        # A slice of all rows, as most often, takes no copies.
+        # Mostly `rows` is a slice of all rows, which takes no copies.
         new = self._indices(rows)[~known] if known.any() else rows
         self._judge(new)
         self._known[new] = True
@@ -280,7 +280,7 @@ class DeviceDecision:
     def _judge_to_allocate(self, case: _Case, allocator: Allocator, rows: Rows) -> Rows:
         """The rows on which the claims of a case can be allocated.
 
-        Cost: on most nodes they can, so the common path stays small: it runs over all rows per pod.
+        Cost: a few operations over all rows per pod, if the claims can be allocated on all of them.
         """
         codes, scores = allocator.judge()
         if scores.any():
@@ -324,7 +324,7 @@ class DeviceDecision:
     # --- extended resources -----------------------------------------------------------------------
 
     def _by_extended_resources(self, rows: Rows) -> Iterator[tuple[frozenset[str] | None, Rows]]:
-        """The rows by the extended resources that devices serve there; None where nothing does."""
+        """Rows grouped by the extended resources that devices serve; None: not all can be met."""
         if self._claims.extended is None:
             yield frozenset(), rows
             return
@@ -351,7 +351,7 @@ class DeviceDecision:
     def _names(
         self, name: str, rows: NDArray[np.intp], offers: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Whether the nodes list a resource of which they have nothing; rarely needed."""
+        """Whether the nodes list a resource with an allocatable amount of 0; rarely needed."""
         found = np.zeros(len(rows), np.bool_)
         for index in np.flatnonzero(~offers).tolist():
             node = self._snapshot.info(int(rows[index])).node

@@ -82,7 +82,7 @@ def requests_and_mappings(
     Init containers that end before another container begins may reuse its devices.
 
     Args:
-        spec: of the pod.
+        spec: the specification of the pod.
         resources: the extended resources that devices serve on the node.
         classes: the device classes of extended resources.
     """
@@ -127,7 +127,7 @@ def claim_of(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> Resou
 
 
 def body_of(pod: PodInfo, claim: ResourceClaim) -> Mapping[str, object]:
-    """The claim as it is to be created."""
+    """The body of the request that creates the claim."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",

@@ -31,7 +31,7 @@ class AllocatorStep(Enum):
     """A step of the allocator that excludes devices."""
 
     SEEN = "seen"
-    """Nothing yet: devices that any node sees, of pools that can be used."""
+    """Before all steps: the devices of usable pools that any node sees."""
     CLASS = "class"
     SELECTOR = "selector"
     CAPACITY = "capacity"
@@ -123,7 +123,7 @@ class _Looked(NamedTuple):
     """The devices found for one request, by node.
 
     Attributes:
-        finding: for people.
+        finding: the explanation.
         wanted: by node, the number of devices that it needs there.
         matching: by node, the number of suitable devices if none were in use.
         left: by node, the number of devices left.
@@ -188,7 +188,7 @@ class Examination:
         """Find claims whose release on some of the rows could leave enough devices there.
 
         Args:
-            rows: of nodes.
+            rows: the rows of nodes.
             most: the largest number of nodes; nodes with the fewest missing devices come first.
         """
         looked = [self._look(ask, "") for ask in self._judging.plan.asks]
@@ -250,7 +250,7 @@ class Examination:
             steps.append(self._left(AllocatorStep.CAPACITY, "", left))
         tolerated = judging.tolerated(ask, rows)
         taints = self._taints(ask, np.unique(rows[left & ~tolerated]))
-        # All means each one that matches, so that none may be missing.
+        # A request for all devices needs each device that matches.
         wanted = self._per_node(left) if ask.is_all else np.full(len(self._nodes), ask.count)
         if taints:
             left &= tolerated

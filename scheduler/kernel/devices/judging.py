@@ -61,7 +61,7 @@ class _AskColumns:
         return self._tolerated
 
     def shares(self, usage: Usage, size: int) -> tuple[CapacityShare, ...] | None:
-        """The request's shares of a device with such capacities; None if it does not fit."""
+        """The request's shares of a device with capacity set `size`; None if it does not fit."""
         self._forget_old_numbers(usage)
         while len(self._shares) <= size:
             capacities = usage.table.columns.capacities_of(len(self._shares))
@@ -125,7 +125,7 @@ class Judging:
         """By request and given row, the code of the device, before any search.
 
         Args:
-            rows: of devices.
+            rows: the rows of devices.
             here: whether they are for the node; None for all of them.
             short: whether they lack counters.
             budget: cost limit of one expression, in units of CEL's cost.
@@ -156,7 +156,7 @@ class Judging:
         """By given row, whether its pool lacks the counters that the device consumes.
 
         Args:
-            rows: of devices.
+            rows: the rows of devices.
             availabilities: by given row, the number of its pool's remaining counters.
         """
         usage, columns = self.usage, self.usage.table.columns
@@ -173,7 +173,7 @@ class Judging:
                     columns.consumption.values.values[pair[0]], usage.availability(pair[1])
                 )
             row = rows[index]
-            # The first share of a device has taken the counters for all of them.
+            # The first share of a device takes the counters for all its shares.
             found[index] = known and not (columns.multiple[row] and usage.is_touched(row))
         return found
 

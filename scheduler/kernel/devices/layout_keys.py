@@ -31,7 +31,7 @@ class DevicesOfLayouts:
     """The devices of several layouts that some request may take, judged.
 
     Attributes:
-        unknown: places of the layouts with devices on which the verdict is not known yet.
+        unknown: indexes of layouts with devices on which a selector is not evaluated yet.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class DevicesOfLayouts:
         layouts: Sequence[Layout],
         budget: int,
     ) -> None:
-        """Judge them.
+        """Judge the devices of the layouts.
 
         Args:
             plan: the requests.
             table: the devices.
-            judging: judges.
+            judging: the verdicts of the requests on devices.
             layouts: devices that some nodes see.
             budget: cost limit of one expression, in units of CEL's cost.
         """

@@ -92,11 +92,11 @@ def _request(
 
 
 def _holders(catalog: ClaimCatalog, found: Findings) -> dict[str, ResourceClaim]:
-    """By UID, the claims that are to be named."""
+    """By UID, the claims that hold devices and are named as examples."""
     wanted = {uid for f in found.requests for uid in list(f.holders)[:EXAMPLES]}
     if not wanted:
         return {}
     known = {c.metadata.uid: c for c in catalog.claims.values() if c.metadata.uid in wanted}
-    # As they are to be: the claim itself does not show it yet.
+    # In-flight claims replace these: `claims` lacks their allocations and reservations.
     known |= {uid: each.claim for uid, each in catalog.in_flight.items() if uid in wanted}
     return known

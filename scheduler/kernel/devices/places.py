@@ -1,4 +1,4 @@
-"""The devices visible to each node: of slices that name it, and of slices with a condition.
+"""The devices visible to each node: those of slices that name it, or whose condition it meets.
 
 Nodes that the conditions of slices do not distinguish form one area. So devices that many nodes see
 are evaluated once per area, not once per node.
@@ -73,7 +73,7 @@ NOTHING: Final = Layout(())
 
 
 class Area:
-    """Nodes that see the same of the slices with conditions.
+    """Nodes that see the same part of the slices with conditions.
 
     Attributes:
         seen: the slices by pool.
@@ -88,7 +88,7 @@ class Area:
 
 
 class _Areas:
-    """The areas as long as no slice changes that leaves it to conditions which nodes see it."""
+    """The areas; valid until a slice with a node condition changes."""
 
     def __init__(self, table: SliceTable) -> None:
         self._pools = [table.pools[pool_id] for pool_id in sorted(table.broad)]
@@ -162,7 +162,7 @@ class Places:
 
     @property
     def areas(self) -> list[Area]:
-        """The areas: groups of nodes that see the same of the slices with conditions."""
+        """The areas: groups of nodes that see the same part of the slices with conditions."""
         return self._areas.areas
 
     @property
@@ -176,7 +176,7 @@ class Places:
         )
 
     def refresh(self, snapshot: Snapshot) -> None:
-        """Catch up with the nodes of a snapshot, the slices, and the allocations.
+        """Process all changes of nodes, slices and allocations since the last call.
 
         Cost: O(changes); O(nodes) when a node gets its first slice or loses its last, or when
         slices with conditions change.
@@ -273,7 +273,7 @@ def _seen(placed: PlacedSlice, holding: set[NodePredicate]) -> Seen | None:
 
 
 def _stretched(column: Rows, size: int) -> Rows:
-    """A copy for more rows; a row that is new is in no area yet."""
+    """A copy for more rows; new rows get `NO_NUMBER`."""
     found = np.full(size, NO_NUMBER, np.intp)
     found[: len(column)] = column
     return found

@@ -34,7 +34,7 @@ class RequestData:
 
     Attributes:
         index: its position among all requests and alternatives of the plan.
-        name: of the request, or of the alternative.
+        name: the name of the request or the alternative.
         parent: the name of the request whose alternative it is; empty for a request.
         class_: the device class; None when there is none of that name.
         selectors: of the class, then of the request.
@@ -103,7 +103,7 @@ class RequestPlan:
     """A request of a claim, with its alternatives.
 
     Attributes:
-        name: of the request.
+        name: the name of the request.
         has_alternatives: whether it is a prioritized list.
         asks: the request or its alternatives, in order.
     """

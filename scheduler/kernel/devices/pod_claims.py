@@ -20,7 +20,7 @@ from scheduler.api.pods import PodInfo
 _TRUE = "True"
 
 
-class ClaimProblem(ValueError):  # noqa: N818 - a reason to wait, no fault
+class ClaimProblem(ValueError):  # noqa: N818 - a reason to reject the pod, no error
     """A claim that the pod cannot use yet; the message is upstream's."""
 
 
@@ -113,7 +113,7 @@ def claims_of(
 
 
 def is_controlled_by(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether the claim was made for the pod."""
+    """Whether the pod is the controller of the claim."""
     return any(
         owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references
     )
@@ -169,7 +169,7 @@ def is_ready(claim: ResourceClaim) -> bool:  # noqa: C901 - conditions are read 
 
 
 def _name_of(pod: PodInfo, claim: PodResourceClaim) -> str | None:
-    """The name of the object; None where the pod needs none."""
+    """The name of the ResourceClaim; None where the pod needs none."""
     if claim.resource_claim_name is not None:
         return claim.resource_claim_name
     if claim.resource_claim_template_name is None:

@@ -44,14 +44,14 @@ class PlacedSlice:
     """A slice, and the rows of its devices.
 
     Attributes:
-        name: of the slice, by which slices of a pool are ordered.
+        name: the name of the slice, by which slices of a pool are ordered.
         spec: its spec.
         rows: by device, its row.
         nodes: the numbers of the nodes that it names; None for a condition.
         here: by node number, which devices are for the node; empty when all are.
         pool_id: its pool.
-        generation: of that pool.
-        names: of its devices.
+        generation: the generation of that pool.
+        names: the names of its devices.
         duplicate: a name that two devices have, or empty.
         consumes: whether a device consumes counters.
         is_bound: whether a device has a list of binding conditions, even an empty one.
@@ -117,7 +117,7 @@ class PoolView:
         problem: the reason why it is invalid.
         rows: its devices, in the order in which they are tried.
         here: by device of `rows`, whether it is for the node; None for all of them.
-        generation: of its slices.
+        generation: the generation of its slices.
         key: its sort key among the pools of a node.
     """
 
@@ -160,9 +160,9 @@ class Pool:
         id: its name.
         placed: its slices by name.
         local: by node number, the slices that name the node.
-        broad: slices that leave it to conditions which nodes see them.
+        broad: slices whose nodes are given by a condition.
         counting: slices with counters, which every node sees; they hold no devices.
-        changes: grows when slices come or go, also over a time in which there is no such pool.
+        changes: grows when a slice is added or removed; a new pool of the name continues to count.
     """
 
     __slots__ = (
@@ -203,7 +203,7 @@ class Pool:
             self.local.setdefault(node, []).append(placed)
 
     def remove(self, placed: PlacedSlice) -> None:
-        """Let a slice go."""
+        """Remove a slice."""
         del self.placed[placed.name]
         self._generations[placed.generation] -= 1
         self._consuming -= placed.consumes
@@ -234,7 +234,7 @@ class Pool:
     def is_seen_everywhere(self) -> bool:
         """Whether the pool matters to nodes that none of its slices names.
 
-        Counters alone matter there only as long as something is wrong with them.
+        A pool that only has counters there matters as long as it is incomplete or invalid.
         """
         if self.broad:
             return True
@@ -242,7 +242,7 @@ class Pool:
         return view is not None and view.state is not PoolState.READY
 
     def local_view(self, number: int, elsewhere: Iterable[Seen]) -> PoolView | None:
-        """The pool view of the node of a number, which sees the given slices beside its own."""
+        """The view of the node of a number, which sees its own slices and those of `elsewhere`."""
         own = self.local.get(number, ())
         seen = [Seen(placed, placed.here.get(number)) for placed in own]
         return self.view([*seen, *map(Seen, self.counting.values()), *elsewhere])
@@ -258,7 +258,7 @@ class Pool:
             newest = max(s.placed.generation for s in slices)
             slices = [s for s in slices if s.placed.generation == newest]
             slices.sort(key=lambda s: s.placed.name)
-            # The count of the first slice decides; upstream looks at those of the node first.
+            # The first slice gives the expected count; upstream puts slices of the node first.
             first = min(slices, key=lambda s: s.placed.nodes is None)
         generation, expected = first.placed.generation, first.placed.spec.pool.resource_slice_count
         if len(slices) != expected:

@@ -15,7 +15,7 @@ NO_COUNTERS: Final = 0
 """The number of the remaining counters of a pool without counters."""
 
 _SPARE_ENTRIES: Final = 64
-"""Outdated entries that are not worth forgetting."""
+"""Up to this many outdated entries are kept."""
 
 _Amounts: TypeAlias = tuple[tuple[tuple[str, str], Decimal], ...]
 
@@ -26,7 +26,7 @@ class _Known(NamedTuple):
     Attributes:
         pool: the number of changes of its slices then.
         used: the number of changes of its allocations then.
-        number: of the amounts.
+        number: the number of the amounts.
     """
 
     pool: int
@@ -61,7 +61,7 @@ class RemainingCounters:
 
         Args:
             pool: the pool, which has counters.
-            generation: of its slices.
+            generation: the generation of its slices.
             left: computes the amounts.
         """
         key, used = (pool.id, generation), self._used.get(pool.id, 0)
@@ -76,7 +76,7 @@ class RemainingCounters:
         return dict(self._amounts.values[number])
 
     def note(self, pool_id: PoolId, pools: Mapping[PoolId, Pool]) -> None:
-        """Something of a pool is allocated now, or free; see `forget_gone`."""
+        """Record that allocations of a pool's devices changed; see `forget_gone`."""
         self._used[pool_id] = self._used.get(pool_id, 0) + 1
         self.forget_gone(pools)
 

@@ -70,7 +70,7 @@ def allocation_of(
         claim: the claim.
         requests: its parsed requests.
         taken: its devices, in the order of its requests.
-        node_name: of the node that the devices were found for.
+        node_name: the node that the devices were found for.
         new_share_id: makes a UID for a share of a device.
     """
     chosen = {one.ask.base_name: one.ask for one in taken}
@@ -152,7 +152,7 @@ def _claim_configuration(
 def _node_selector(taken: Sequence[AllocatedDevice], node_name: str) -> NodeSelector | None:
     """The selector of the nodes that can use all the devices; None for every node.
 
-    A device that is bound to a node makes it this node only.
+    If any device is bound to a node, the selector selects only that node.
     """
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []

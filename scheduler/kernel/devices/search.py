@@ -1,7 +1,7 @@
 """The search for devices on one node: depth first, in upstream's order, up to a number of steps.
 
-This file knows devices only by their index among the candidates of a node; what they are is in the
-`CandidateDevices`.
+This file refers to devices by their index among the candidates of a node; `CandidateDevices` has
+their properties.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (Allocate, allocateOne, allocateDevice, v0.36.3).
@@ -28,17 +28,17 @@ USABLE: Final = 1
 FAILING: Final = 2
 """A selector fails on the device."""
 BLOCKED: Final = 3
-"""The device is one of "all", but in use, or has taints that are not tolerated."""
+"""A request for "all" devices matches the device, but it is in use or has untolerated taints."""
 UNKNOWN: Final = 4
 """A selector has not been evaluated yet."""
 
 _NO_AMOUNTS: Final[Amounts] = {}
 _SHORT_STEPS: Final = 512
-"""Steps after which a search is checked for a shortage as a whole; most end before."""
+"""Steps after which a search checks for a shortage of devices; most searches end before."""
 
 
 class AllocationError(SchedulerError):
-    """Nothing may be allocated on any node; the message is upstream's."""
+    """The claims cannot be allocated on any node; the message is upstream's."""
 
 
 class SelectorFailedError(AllocationError):
@@ -129,7 +129,7 @@ class _Result(Enum):
 
 
 class _Frame:
-    """A choice that the search has made and may take back.
+    """A choice that the search has made and may undo.
 
     Attributes:
         claim: the index of the claim.
@@ -242,7 +242,7 @@ class Search:
 
     @property
     def chosen(self) -> list[int]:
-        """After a success: by prioritized list, which alternative was taken."""
+        """After a success, the index of the chosen alternative for each prioritized list."""
         return [frame.next for frame in self._stack if self._request_of(frame) is not None]
 
     # --- before the search ----------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Search:
         return self._counts[-1]
 
     def _check_all(self, claim: int, ask: RequestData, codes: Sequence[int]) -> None:
-        """A request for all devices needs pools that are whole, and selectors that work."""
+        """Check that all pools are ready and all selectors evaluated, as "all" devices requires."""
         pools = self._candidates.pools
         ends = [*(pool.first for pool in pools[1:]), len(codes)][: len(pools)]
         for pool, end in zip(pools, ends, strict=True):
@@ -352,7 +352,7 @@ class Search:
         if ask is None:
             raise AssertionError("the choice of an alternative is made on the way back")
         options = self._options[ask.index]
-        # Fewer devices than needed cannot do; but one on which a selector fails must be met.
+        # Stop where too few options remain, unless a selector may fail: that must be reported.
         last = len(options)
         if not ask.is_all and not self._may_fail[ask.index]:
             last -= self._counts[ask.index] - frame.device_index - 1
@@ -426,7 +426,7 @@ class Search:
     # --- one device -----------------------------------------------------------------------------
 
     def _take(self, frame: _Frame, ask: RequestData, candidate: int) -> bool:
-        """Take a device if it is available; otherwise nothing has changed."""
+        """Take a device if it is available; otherwise change nothing and return False."""
         users = self._users.get(candidate)
         if users and (not ask.is_admin or frame.claim in users):
             return False
@@ -440,7 +440,7 @@ class Search:
         if not self._take_counters(candidate, undo):
             return False
         frame.picked = candidate
-        # For "all" devices, a constraint that fails is an error; so it comes first.
+        # For "all" devices a failing constraint is an error, so check it before the capacity.
         if not self._take_constraints(frame, ask, candidate) or (
             is_shared and ask.is_all and not self._fits(ask, candidate)
         ):

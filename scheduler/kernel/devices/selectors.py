@@ -77,7 +77,7 @@ class Selectors:
 
         Args:
             selectors: in the order of their evaluation.
-            rows: of devices.
+            rows: the rows of devices.
             budget: cost limit of one expression, in units of CEL's cost.
         """
         if not selectors:
@@ -105,8 +105,8 @@ class Selectors:
         """The text of the error that `select` has found on a device.
 
         Args:
-            selectors: the evaluated ones.
-            row: of the device.
+            selectors: the selectors that were evaluated.
+            row: the row of the device.
             claim: `namespace/name` of the claim.
         """
         for selector in selectors:

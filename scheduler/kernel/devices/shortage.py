@@ -1,7 +1,7 @@
-"""Whether there are enough devices for all requests together, before a search has tried all orders.
+"""Whether there are enough devices for all requests together, without a search through all orders.
 
-Ten requests for nine devices, each good for most of them, are millions of ways to fail. This check
-takes all requests together: each needs a number of devices of its own among the suitable ones.
+If ten requests compete for nine devices, the search fails only after millions of steps. This check
+is a bipartite matching: each request needs a number of devices of its own among the suitable ones.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Need(NamedTuple):
 def is_short(needs: Sequence[Need]) -> bool:
     """Whether no assignment gives every request its number of devices, each to one request.
 
-    Found by augmenting paths: a request whose devices are taken displaces another request.
+    Method: augmenting paths; a request whose devices are taken displaces another request.
     """
     owners: dict[int, int] = {}
     return any(
@@ -55,7 +55,7 @@ def _assign(needs: Sequence[Need], number: int, owners: dict[int, int]) -> bool:
 def _hand_on(
     free: int, first: int, owners: dict[int, int], came_from: dict[int, int | None]
 ) -> None:
-    """Give the free device to the last owner of the path, whose own goes to the owner before."""
+    """Give the free device to the path's last owner, that owner's device to the one before, etc."""
     device = free
     while (given := came_from[device]) is not None:
         owners[device] = owners[given]

@@ -1,7 +1,7 @@
 """The devices of the cluster: slices, the pools they make, and one row per device.
 
-A changed slice costs what has changed in it: devices that are as they were keep their rows, and
-with them all cached verdicts.
+The cost of an update is that of the changed devices: the others keep their rows, and with them all
+cached verdicts.
 """
 
 from collections import Counter
@@ -56,7 +56,7 @@ class SliceTable:
         self._users: list[list[PlacedSlice]] = []
         self._free_numbers: list[int] = []
         self._pool_changes = 0
-        """No pool that is gone had more."""
+        """The largest number of changes of any removed pool."""
 
     def rows_of(self, device: DeviceId) -> tuple[int, ...]:
         """The rows of a device: one per generation and slice that lists it."""
@@ -122,7 +122,7 @@ class SliceTable:
         return came, went
 
     def remove_slice(self, name: str) -> list[int]:
-        """Let a slice go.
+        """Remove a slice.
 
         Returns:
             The rows of its devices.
@@ -193,7 +193,7 @@ class SliceTable:
         if not pool.placed:
             self._pool_changes = max(self._pool_changes, pool.changes)
             del self.pools[old.pool_id]
-        # A number that is free now may be given again: the nodes are noted before.
+        # Log the nodes before their numbers are freed, as a freed number may be reused.
         self._note_nodes(old.nodes or ())
         for node in old.nodes or ():
             self._give_number_back(node, old)
@@ -250,7 +250,7 @@ class SliceTable:
 
 
 def _kept_rows(old: PlacedSlice | None, spec: ResourceSliceSpec) -> dict[str, int]:
-    """By name, the rows of devices that are as they were."""
+    """By name, the rows of unchanged devices."""
     if old is None or not old.rows.size or old.pool_id != (spec.driver, spec.pool.name):
         return {}
     before: Mapping[str, tuple[Device, int]] = {
@@ -266,7 +266,7 @@ def _kept_rows(old: PlacedSlice | None, spec: ResourceSliceSpec) -> dict[str, in
 
 
 def _count_alike(one: PlacedSlice, other: PlacedSlice) -> bool:
-    """Whether two versions of a slice mean the same to nodes that neither of them names."""
+    """Whether two versions of a slice are equal for nodes that neither of them names."""
     return (
         one.nodes is not None
         and other.nodes is not None

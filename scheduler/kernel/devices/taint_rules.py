@@ -1,4 +1,4 @@
-"""Slices as rules for taints change them.
+"""Slices with the taints that DeviceTaintRules add to their devices.
 
 Source: k8s.io/dynamic-resource-allocation resourceslice/tracker/tracker.go (applyPatches, v0.36.3).
 """
@@ -14,7 +14,7 @@ from scheduler.api.devices import Device, ResourceSlice
 class TaintRules:
     """The rules, and the slices without the taints of rules.
 
-    Cost: a change of a rule is O(slices), plus publishing again the slices that it applies to.
+    Cost: a change of a rule takes O(slices), and an update of each slice that it applies to.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Allocations: the devices in use, the claims that hold them, and the rest of shared devices.
+"""Allocations: the devices in use, the claims that hold them, and the use of shared devices.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go
 (foreachAllocatedDevice); k8s.io/dynamic-resource-allocation structured/internal/allocatedstate.go
@@ -32,11 +32,11 @@ class Usage:
 
     Attributes:
         allocations: by the claim's UID.
-        in_use: by row, whether a claim has the device for itself.
+        in_use: by row, whether a claim has the device exclusively.
         allocated: by row, whether a claim has the device or a share of it.
         state: by row, the consumed amounts of a shared device, with their names.
         remaining_counters: the remaining counters of pools.
-        node_log: numbers of nodes on which something was allocated or freed.
+        node_log: numbers of nodes on which devices were allocated or released.
         broad_changes: number of such changes of devices that many nodes may see.
     """
 
@@ -64,7 +64,7 @@ class Usage:
         return device in self._holders
 
     def is_dedicated(self, device: DeviceId) -> bool:
-        """Whether a claim has the device for itself."""
+        """Whether a claim has the device exclusively, not a share of it."""
         return len(self._holders.get(device, ())) > self._shares.get(device, 0)
 
     def consumed(self, device: DeviceId) -> Amounts | None:
@@ -97,7 +97,7 @@ class Usage:
                 self._count(uid, result, 1)
 
     def release(self, uid: str) -> None:
-        """A claim has nothing."""
+        """Remove the allocation of a claim, if it has one."""
         allocation = self.allocations.pop(uid, None)
         if allocation is None:
             return
@@ -118,7 +118,7 @@ class Usage:
         self.remaining_counters.forget_gone(self.table.pools)
 
     def fork(self, table: SliceTable) -> "Usage":
-        """A copy that changes by itself."""
+        """An independent copy that reads `table`."""
         copy = object.__new__(Usage)
         copy.__dict__.update(self.__dict__)
         copy.table = table
@@ -139,7 +139,7 @@ class Usage:
         if sign > 0:
             holders = (*holders, uid)
         else:
-            # A claim may have several shares of one device; one of them goes.
+            # A claim may have several shares of one device; remove one of them.
             index = holders.index(uid)
             holders = holders[:index] + holders[index + 1 :]
         if holders:
@@ -173,7 +173,7 @@ class Usage:
         self.state.set(row, tuple(sorted(consumed.items())), len(self.in_use))
 
     def _note(self, row: int) -> None:
-        """Note the nodes that see something else; all of the pool when counters are consumed."""
+        """Log the nodes that see the device; all nodes of the pool if it consumes counters."""
         table = self.table
         placed = table.placed[row]
         if placed is None:

@@ -26,7 +26,7 @@ MIN_FEASIBLE_NODES_TO_FIND: Final = 100
 """Sampling never stops before this many. Source: minFeasibleNodesToFind."""
 
 NO_NODES: Final = Failure("no nodes available to schedule pods", is_rejection=True)
-"""No plugin rejects a pod where there are no nodes: the queue tries it again after back-off."""
+"""No plugin rejects a pod where there are no nodes: the queue tries it again after backoff."""
 
 _ALL_NODES: Final = 100
 """Percent."""
@@ -105,9 +105,9 @@ class SchedulingAlgorithm:
         snapshot: Snapshot,
         within: NDArray[np.intp] | None = None,
     ) -> ScheduleResult | None:
-        """Choose the node for one more pod like the one before, by the columns of their class.
+        """Choose the node for a pod equal to the last one, from the columns of their class.
 
-        The filtering was for the first of them; the snapshot need not contain the others yet.
+        `found` is the filter result of the first such pod; the snapshot may lack the others.
 
         Returns:
             None where no node fits any more.
@@ -191,7 +191,7 @@ class SchedulingAlgorithm:
     def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
         """The feasible rows, or a sample of them if sampling is on.
 
-        A sample is of the first ones from a rotating start over the zone-interleaved order.
+        The sample is the first feasible rows from a rotating start in the zone-interleaved order.
         """
         rows, verdicts = found.feasible_rows(), found.verdicts
         if not percentage or verdicts is None or verdicts.rows is not None:
@@ -206,7 +206,7 @@ class SchedulingAlgorithm:
 
 
 def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:
-    """The row of the node the pod is nominated to, if it fits: then no other is evaluated."""
+    """The row of the pod's nominated node, if it fits: then no other node is evaluated."""
     row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
     if row is None or row not in found.feasible_rows():
         return None

@@ -1,11 +1,11 @@
 """One attempt to schedule, and its states as a transition table.
 
-The allowed order of states is here; the work on the way is in `attempts`. This file knows no queue,
-no cache and no plugins.
+`TRANSITIONS` lists the allowed transitions; the modules that `attempts` names do the work. This
+module uses no queue, no cache and no plugins.
 """
 
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
 
 class AttemptError(SchedulerError):
-    """An event that an attempt in its state cannot have; a programming error."""
+    """The state of an attempt does not allow an event; a programming error."""
 
 
 class AttemptState(Enum):
@@ -31,29 +31,29 @@ class AttemptState(Enum):
     ASKING = "asking"
     """Extenders are being asked, or the attempt waits for its turn to ask them."""
     ASSUMED = "assumed"
-    """The pod counts as running on its node."""
+    """The cache has assumed the pod on its node."""
     RESERVED = "reserved"
-    """Reserve plugins have run for it, all or some of them."""
+    """All or some of the Reserve plugins have run for the pod."""
     HELD = "held"
-    """A Permit plugin holds it."""
+    """The pod waits for at least one Permit plugin, or was settled and has not continued."""
     PREBINDING = "prebinding"
-    """PreBind plugins are at work."""
+    """The PreBind plugins run."""
     CANCELLED = "cancelled"
     """PreBind was cancelled and has not ended: it may have a write under way."""
     BINDING = "binding"
     """The binding is on its way to the API server."""
     UNSURE = "unsure"
-    """The binding had no clear answer: the place is kept until a read or the watch decides."""
+    """The outcome of the binding is unknown; the pod stays assumed until a read or watch event."""
     BOUND = "bound"
     """The API server has accepted the binding; the watch has not shown it yet."""
     CONFIRMED = "confirmed"
-    """The end: the API server shows the pod on its node."""
+    """Final: the API server shows the pod on its node."""
     FAILED = "failed"
-    """The end: everything is given back, and the pod is in the queue again."""
+    """Final: the pod is unreserved, forgotten and requeued."""
     GONE = "gone"
-    """The end: everything is given back, and the pod needs no node (from us) any more."""
+    """Final: the pod is unreserved and forgotten; this scheduler need not place it any more."""
 
-    # Members are themselves; the hash of their names would be computed in Python each time.
+    # Members are singletons; `Enum.__hash__` would hash their names in Python each time.
     __hash__ = object.__hash__
 
 
@@ -77,19 +77,19 @@ class AttemptEvent(Enum):
     FAIL = "fail"
     ABANDON = "abandon"
 
-    # Members are themselves; the hash of their names would be computed in Python each time.
+    # Members are singletons; `Enum.__hash__` would hash their names in Python each time.
     __hash__ = object.__hash__
 
 
 class Acquired(Enum):
-    """A resource that an attempt may have acquired, and must give back."""
+    """A resource that an attempt may have acquired, and must release."""
 
     ROOM = "room"
-    """Its place in the cache."""
+    """The assumed pod in the cache."""
     RESERVATIONS = "reservations"
     """The reservations of Reserve plugins."""
     HOLD = "hold"
-    """Its entry among the pods that Permit holds."""
+    """The entry of the pod among the waiting pods of Permit."""
     WORK = "work"
     """Questions to extenders, or a binding, under way."""
 
@@ -108,7 +108,7 @@ ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
     _S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
     _S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
 }
-"""The resources that FAIL and ABANDON give back, by the state they find, in this order."""
+"""The resources that FAIL and ABANDON release in each state, in this order."""
 
 TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (_S.POPPED, _E.FIT): _S.ASSUMED,
@@ -126,7 +126,7 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (_S.BINDING, _E.ACCEPT): _S.BOUND,
     (_S.BINDING, _E.DOUBT): _S.UNSURE,
     (_S.UNSURE, _E.ACCEPT): _S.BOUND,
-    # The watch may be faster than the answer to our own request.
+    # The watch may show the bound pod before the bind request is answered.
     (_S.BINDING, _E.CONFIRM): _S.CONFIRMED,
     (_S.UNSURE, _E.CONFIRM): _S.CONFIRMED,
     (_S.BOUND, _E.CONFIRM): _S.CONFIRMED,
@@ -140,20 +140,20 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
         if state not in (_S.ASSUMED, _S.PREBINDING)
     },
 }
-"""Every pair that may happen. A missing pair is a programming error."""
+"""The next state for each allowed state and event; any other pair is a programming error."""
 
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
-"""States before a decision: nothing outside the attempt knows the place. All but members of a
-large pod group leave them in the step in which they came there.
+"""States before a decision: no other attempt has seen the pod on a node. An attempt leaves them in
+the step in which it enters them, except for a member of a large pod group.
 """
 
 PLACED: Final = frozenset({_S.HELD, _S.PREBINDING, _S.BINDING})
-"""States in which a step leaves a pod that has found a place."""
+"""The states of a pod with a node at the end of its scheduling cycle."""
 
 REVOCABLE: Final = frozenset(
     {_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PREBINDING, _S.CANCELLED}
 )
-"""No binding was sent: the API server need not know that the attempt ends."""
+"""States before the bind request: the attempt can end without a request to the API server."""
 
 
 class NodeChoice(msgspec.Struct, frozen=True):
@@ -179,11 +179,11 @@ class Attempt(msgspec.Struct):
 
     Attributes:
         id: the number of the attempt; grows.
-        framework: the profile that decides.
+        framework: the profile of the pod.
         queued: the pod as it was popped.
         start: the start of the attempt, in seconds of the events' clock.
         state: its state.
-        since: the time at which it came to that state.
+        since: the time at which the attempt entered that state.
         cycle_state: the plugins' data of this attempt; empty before a node was found.
         placed: the pod on its (assumed) node; None before.
         doubt: the reason why the binding is in doubt.
@@ -192,9 +192,11 @@ class Attempt(msgspec.Struct):
         deciding_seconds: time to choose a node, or to find that none fits.
         extender_calls: the calls to extenders with their answers; None before the first.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
-        is_nominated: whether the node it is expected on was written to the API server.
+        is_nominated: whether the node of the pod was sent as its nominatedNodeName.
         failure: the reason why PreBind was cancelled; None if it was not.
-        latest: the latest event about the pod since then, to be handled when PreBind has ended.
+        latest: the latest event of the pod since then; it is handled when PreBind ends.
+        order: its place in the queue's order, of a member that of its group; smaller goes first.
+            None where it is not known yet: see `BindingCycle.start`.
     """
 
     id: int
@@ -214,6 +216,7 @@ class Attempt(msgspec.Struct):
     is_nominated: bool = False
     failure: Failure | None = None
     latest: PodInfo | ObjectGone | None = None
+    order: Any = None
 
     @property
     def pod(self) -> PodInfo:

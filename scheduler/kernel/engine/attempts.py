@@ -4,6 +4,7 @@ Their steps are in `schedule_one`, `binding_cycle` and `scheduling_failure`.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
@@ -18,8 +19,8 @@ class Attempts:
     Attributes:
         extender_calls: the calls to extenders about their pods.
         bound: attempts in BOUND by number, in order of arrival.
-        doubtful: attempts in UNSURE, or long in BOUND, by number: the API server must be asked
-            about them, the first one first.
+        doubtful: attempts in UNSURE, or for long in BOUND, by number; `ReadPod` is due for them in
+            this order.
     """
 
     def __init__(self, core: EngineState) -> None:
@@ -53,20 +54,20 @@ class Attempts:
         return self._by_uid.get(uid)
 
     def in_state(self, attempt_id: int, *states: AttemptState) -> Attempt | None:
-        """The attempt if it is in one of the states: answers may come too late."""
+        """The attempt if it is in one of the states, else None: an answer may come too late."""
         attempt = self._by_id.get(attempt_id)
         return attempt if attempt is not None and attempt.state in states else None
 
     def in_doubt(self, attempt_id: int) -> Attempt | None:
-        """The attempt, if it is not certain yet whether its pod is bound."""
+        """The attempt, if the API server has not yet shown whether its pod is bound."""
         return self.in_state(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
 
-    def begin(self, queued: QueuedPodInfo) -> Attempt:
-        """Begin the attempt of a pod that was popped."""
+    def begin(self, queued: QueuedPodInfo, order: Any = None) -> Attempt:
+        """Begin the attempt of a popped pod; `order` is the place of its group in the queue."""
         core, pod = self._core, queued.pod_info
         self._last_id += 1
         framework = core.frameworks[pod.spec.scheduler_name]
-        attempt = Attempt(self._last_id, framework, queued, core.time.now)
+        attempt = Attempt(self._last_id, framework, queued, core.time.now, order=order)
         self._by_id[attempt.id] = self._by_uid[pod.uid] = attempt
         return attempt
 

@@ -1,13 +1,13 @@
 """Batches: equal pods from the head of the queue that are scheduled within one step.
 
-Nothing but the placement of the last pod happens between two of them. So most of a cycle would only
-find again what is known. Where the class of the pods alone has decided, the next pod goes to the
-best row of the class at once. The snapshot takes over the whole batch later. Else the class need
-not judge the row of the last pod, as it has foreseen it. The node, chosen at random among equals,
-is the same as if each pod had been scheduled in a step of its own.
+Between two pods only the last placement changes the cluster, so a whole cycle would mostly repeat
+known results. If their class (`PodClass`) alone decides, the next pod goes to the best row of the
+class; the snapshot adds all pods at the end of the batch. Otherwise the next cycle uses the
+result that the batch computed ahead for the row of the last pod. Ties are broken at random, with
+the same choice as if each pod had its own step.
 
 Source: kubernetes pkg/scheduler/framework/runtime/batch.go (OpportunisticBatch) v1.36, KEP-5598.
-Differs: upstream keeps the order of nodes of the last pod for 500 ms. Here nothing outlives a step.
+Differs: upstream keeps the sorted nodes of the last pod for 500 ms. Here no result outlives a step.
 """
 
 from typing import Final
@@ -25,14 +25,14 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.resource_sums import Load
 
 MAX_BATCH: Final = 64
-"""Pods that are scheduled within one step at most: about a millisecond."""
+"""The most pods that are scheduled within one step: about a millisecond."""
 _ROWS: Final = (16, 64, 256)
-"""Number of the best rows that each successive pass judges; later passes judge one row each, as the
-best rows were no help."""
+"""Number of the best rows that the first passes judge. Each later pass judges one row, since the
+best rows did not include the chosen one."""
 _STEPS: Final = 16
-"""Pods that are foreseen on one row: pods that attract each other come again."""
+"""The most pods judged ahead on one row: pods with affinity to each other may all go there."""
 _MAX_JUDGED: Final = 256
-"""Rows times steps of a pass."""
+"""The most results (rows times steps) of one pass."""
 
 
 class Batch:
@@ -53,7 +53,7 @@ class Batch:
         self._last: ScheduleResult | None = None
         self._lookahead: Lookahead | None = None
         self._decides_alone = False
-        """Whether nothing but the class of the pods decides about them."""
+        """Whether the class of the pods alone decides about them."""
         self._is_snapshot_behind = False
 
     def next_result(self, framework: Framework, pod: PodInfo) -> ScheduleResult | None:
@@ -85,7 +85,7 @@ class Batch:
             self._lookahead.counted(core.snapshot)
 
     def looked_at(self, framework: Framework, pod: PodInfo, result: ScheduleResult) -> None:
-        """Note that a pod was evaluated by itself, and has a node."""
+        """Record the result of a whole cycle, for the pods that follow in the batch."""
         core, found = self._core, result.found
         self._profile = framework.profile_name
         core.metrics.batch_attempts[self._profile, "no_hint"].inc()
@@ -104,11 +104,11 @@ class Batch:
         )
 
     def end(self, reason: str, *, is_placed: bool) -> None:
-        """Bring the snapshot up to date with pods that it lacks, and forget all answers.
+        """Add to the snapshot the pods of the batch that it lacks, and forget all results.
 
         Args:
-            reason: the reason why the answers are of no more use.
-            is_placed: whether the last pod has found a place, too.
+            reason: the reason for the end, a label of the metric.
+            is_placed: whether the last pod has a node, too.
         """
         if is_placed and self._is_snapshot_behind:
             self.catch_up()
@@ -148,15 +148,15 @@ class Lookahead:
         self._loads: dict[int, Load] = {}
         """The load that a number of these pods adds to a row: no node changes within a batch."""
         self._passes = iter(_ROWS)
-        """The number of rows that each pass to come judges."""
+        """The number of rows of each remaining pass."""
         self._uncounted: dict[int, int] = {}
         """Number of pods of the batch on each row that the snapshot does not have yet."""
 
     def place(self, row: int, snapshot: Snapshot) -> bool:
-        """Take one more pod on a row into the columns, before the snapshot has it.
+        """Count one more pod on a row into the columns, before the snapshot has it.
 
         Returns:
-            False if the result cannot be foreseen: then the snapshot must be brought up to date.
+            False if the result cannot be computed ahead: then the snapshot must be updated.
         """
         more = self._uncounted.get(row, 0) + 1
         answer = self._answer(row, more, snapshot)
@@ -170,7 +170,7 @@ class Lookahead:
         return True
 
     def counted(self, snapshot: Snapshot) -> None:
-        """Note that the snapshot has all these pods now."""
+        """Record that the snapshot now has all pods of the batch."""
         self.pod_class.counted(snapshot, sum(self._uncounted.values()))
         self._uncounted.clear()
 

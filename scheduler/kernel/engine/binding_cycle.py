@@ -19,18 +19,18 @@ from scheduler.kernel.framework.status import Code, Status, unschedulable
 from scheduler.kernel.framework.types import Failure, PreBindWork
 
 CONFIRM_SECONDS: Final = 30.0
-"""Time that the watch has to show a bound pod before the API server is asked."""
+"""Time for the watch to show a bound pod on its node, before `ReadPod` is sent."""
 ASK_AGAIN_SECONDS: Final = 5.0
-"""Time before the API server is asked again about the same pod."""
+"""Time between two `ReadPod` of the same pod."""
 MAX_QUESTIONS: Final = 16
-"""The most pods that the API server is asked about at a time."""
+"""The most pods in doubt that one tick may read from the API server."""
 
 _BEFORE_BIND: Final = frozenset({AttemptState.RESERVED, AttemptState.HELD, AttemptState.PREBINDING})
 _NOT_HELD: Final = _BEFORE_BIND - {AttemptState.HELD}
 
 
 class BindingCycle:
-    """The binding cycle of pods that have a node and all their reservations."""
+    """Takes reserved pods through the wait in Permit, PreBind and Bind."""
 
     def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
         self._core = core
@@ -53,7 +53,7 @@ class BindingCycle:
             self._failures.handle_scheduling_failure(attempt, rejected_by(status))
 
     def _hold(self, attempt: Attempt, timeouts: Mapping[str, float]) -> None:
-        """RESERVED to HELD."""
+        """Add the pod to the waiting pods, and set a timer for its first Permit timeout."""
         core = self._core
         self._attempts.advance(attempt, AttemptEvent.WAIT)
         self._nominate(attempt)
@@ -61,7 +61,7 @@ class BindingCycle:
         core.out.append(SetTimer(waiting.deadline))
 
     def allowed(self, uid: str, plugin: str) -> None:
-        """Take note that a plugin allows a held pod; after the last plugin the pod goes on."""
+        """Record that a Permit plugin allows a waiting pod; settle it after the last plugin."""
         waiting = self._core.waiting.get(uid)
         if waiting is None:
             return
@@ -70,13 +70,13 @@ class BindingCycle:
             self._core.waiting.settle(uid)
 
     def rejected(self, rejection: Rejected) -> None:
-        """End the hold of a pod that a plugin rejects."""
+        """Settle a waiting pod that a plugin rejects."""
         self._core.waiting.settle(rejection.uid, rejection)
 
     def plugins_changed(self) -> None:
-        """Reject held pods that wait for a plugin which their profile no longer has.
+        """Reject waiting pods whose profile no longer has a Permit plugin that they wait for.
 
-        It would allow none of them, and their room would be kept until their timeouts.
+        The plugin could not allow them, so they would occupy their nodes until the timeout.
         """
         for waiting in self._core.waiting:
             framework = self._core.frameworks.get(waiting.pod.spec.scheduler_name)
@@ -88,7 +88,7 @@ class BindingCycle:
                     self.rejected(Rejected(waiting.pod.uid, name, f"{name} is no longer enabled"))
 
     def go_on(self, settled: WaitingPod) -> None:
-        """Bind a pod that Permit no longer holds, or fail its attempt."""
+        """Start the binding cycle of a settled pod, or fail its attempt."""
         attempt = self._attempts[settled.attempt]
         rejection = settled.rejection
         if isinstance(rejection, Failure):
@@ -101,10 +101,14 @@ class BindingCycle:
             self._failures.handle_scheduling_failure(attempt, rejected_by(status))
 
     def start(self, attempt: Attempt) -> None:
-        """Go on after Permit: from here on a failure is never a rejection."""
+        """Start PreBind, or else Bind; a failure after this point is never a rejection."""
         pod = attempt.pod
         self._core.queue.done_scheduling_cycle(pod.uid)
         work = attempt.framework.pre_bind_work(attempt.cycle_state, pod, pod.node_name)
+        asks = work is not PreBindWork.NOTHING or not attempt.framework.plugins.binds_plainly
+        if asks and attempt.order is None:
+            # Requests of plugins wait in this order.
+            attempt.order = self._core.order_of(attempt.queued)
         if work is PreBindWork.NOTHING:
             self._bind(attempt)
             return
@@ -114,7 +118,7 @@ class BindingCycle:
         self._core.out.append(RunPreBind(attempt.id))
 
     def _nominate(self, attempt: Attempt) -> None:
-        """Nominate a pod that is not bound at once, for others such as an autoscaler.
+        """Write nominatedNodeName for a pod that is not bound at once, for an autoscaler, say.
 
         Source: schedule_one.go bindingCycle, with NominatedNodeNameForExpectation.
         Differs: upstream nominates every pod for which PreBind has work, even if that only
@@ -142,7 +146,7 @@ class BindingCycle:
         )
 
     def pre_bound(self, attempt_id: int, problem: str) -> None:
-        """Bind a pod after its PreBind plugins, or fail its attempt."""
+        """Bind a pod after PreBind, or fail its attempt."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.PREBINDING)
         if attempt is None:
             return
@@ -152,7 +156,7 @@ class BindingCycle:
             self._bind(attempt)
 
     def bound(self, attempt_id: int) -> None:
-        """Take note of an accepted binding."""
+        """Handle a binding that succeeded."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING, AttemptState.UNSURE)
         if attempt is not None:
             self._report_bind(attempt, Code.SUCCESS)
@@ -162,7 +166,7 @@ class BindingCycle:
             self._finish(attempt)
 
     def bind_failed(self, attempt_id: int, message: str, *, is_certain: bool) -> None:
-        """Take note of a binding that failed for certain, or whose outcome is unknown."""
+        """Handle a binding that failed for certain, or whose outcome is unknown."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING)
         if attempt is None:
             return
@@ -185,7 +189,7 @@ class BindingCycle:
             attempt.framework.bound_plainly(code, self._core.now - attempt.since)
 
     def _finish(self, attempt: Attempt) -> None:
-        """End the attempt of a bound pod, known to be so by an answer or by the watch."""
+        """Report a bound pod in metrics and an event, take it off the queue, and run PostBind."""
         core, queued, pod = self._core, attempt.queued, attempt.pod
         self._failures.ended(attempt, "scheduled")
         began = queued.initial_attempt_timestamp
@@ -203,7 +207,7 @@ class BindingCycle:
                 core.report("PostBind failed", pod.key, problem)
 
     def confirmed(self, attempt: Attempt) -> None:
-        """Take note that the API server shows the pod on the node of its binding."""
+        """End an attempt whose pod the API server shows on the node of its binding."""
         was_told = attempt.state is AttemptState.BOUND
         self._attempts.advance(attempt, AttemptEvent.CONFIRM)
         self._attempts.forget(attempt)
@@ -213,8 +217,8 @@ class BindingCycle:
     def not_bound(self, attempt: Attempt) -> None:
         """Fail an attempt in doubt whose pod has no node; abandon one with an accepted binding.
 
-        An extender or Bind plugin that reports a binding and makes none would do so for ever: the
-        pod is retried after back-off, and its events and status name the culprit.
+        An extender or Bind plugin that reports a binding without making it may do so every time.
+        So the pod is requeued with backoff, and its event and status name that extender or plugin.
         Differs: in kube-scheduler such a pod is not retried, and keeps its room.
         """
         if attempt.state is AttemptState.UNSURE:
@@ -229,7 +233,7 @@ class BindingCycle:
         self._failures.retry_unbound(attempt, Failure(problem))
 
     def _binder_in_words(self, attempt: Attempt) -> str:
-        """The extender or plugins that bind the pod; empty if only Stowage's own request does."""
+        """Name the extender or Bind plugins of the pod; empty if the engine sends the binding."""
         if attempt.binder is not None:
             extender = self._core.extenders.all[attempt.binder]
             return f"extender at URL {extender.url(extender.config.bind_verb)}"
@@ -239,9 +243,9 @@ class BindingCycle:
         return f"Bind plugin {' or '.join(plugin.name for plugin in plugins.bind)}"
 
     def node_gone(self, name: str) -> None:
-        """Fail the attempts for a node that is gone: of their group, in Permit or in PreBind.
+        """Fail the attempts in RESERVED, HELD or PREBINDING whose node was deleted.
 
-        A node of the same name may come back as another one. A binding that was sent may succeed.
+        A new node of the same name is another node. A binding that was sent may succeed.
         Differs: upstream binds the pods to a node that is gone, where they are deleted.
         """
         waiting = [each for each in self._attempts if each.state in _BEFORE_BIND]
@@ -251,10 +255,10 @@ class BindingCycle:
                 self._failures.stop(attempt, failure)
 
     def set_back(self, message: str) -> None:
-        """Fail the attempts that were decided in a lost state, as far as no binding was sent.
+        """Fail the attempts without a bind request after the API server was set back.
 
-        Restored pods may have their room. The answer of an extender would be followed by a decision
-        before all objects are listed again.
+        Restored pods may use their nodes. An attempt that asks extenders fails too: it would decide
+        before the relist is complete.
         """
         failure, asks = Failure(message), self._attempts.extender_calls.asks
         self._core.waiting.fail_all(failure)
@@ -262,7 +266,7 @@ class BindingCycle:
             if attempt.state in _NOT_HELD or asks(attempt):
                 self._failures.stop(attempt, failure, was_seen=True)
             elif attempt.state is AttemptState.BINDING:
-                # If its extender fails now, no other binding may follow.
+                # If the extender fails after this, the engine must not send a binding itself.
                 attempt.binder = None
 
     def tick(self) -> None:
@@ -285,7 +289,7 @@ class BindingCycle:
                 self._ask(attempt)
 
     def _ask(self, attempt: Attempt) -> None:
-        """Ask the API server about a pod, and put the pod behind the others in doubt."""
+        """Send `ReadPod` for an attempt, and move the attempt to the end of `doubtful`."""
         attempt.asked_at = self._core.now
         self._attempts.doubtful[attempt.id] = self._attempts.doubtful.pop(attempt.id, attempt)
         pod = attempt.pod

@@ -1,4 +1,4 @@
-"""A copy of the cluster, for work in many steps between which the real one changes."""
+"""A copy of the cluster for work in many steps, between which the cluster itself changes."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class ClusterCopy:
-    """An independent copy of the cluster; plugins must see it while they judge it.
+    """An independent copy of the cluster; use `shown` or `steps` while plugins judge it.
 
     Attributes:
         world: the nodes and pods.
@@ -40,7 +40,7 @@ class ClusterCopy:
     def steps(self, work: Steps[_T], is_over: Callable[[], bool] = lambda: True) -> Steps[_T]:
         """Do work for which plugins see the copy.
 
-        Yields where the step at hand is over; the cluster may change meanwhile.
+        Yields at the end of each step; the cluster may change meanwhile.
         """
         walk = Walk(work)
         steps = iter(walk)

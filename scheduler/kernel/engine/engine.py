@@ -72,13 +72,13 @@ from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.tracing import CycleTracer
 
 SETTLED_AT_ONCE: Final = 16
-"""The most pods that go on at once after Permit; each may run hints for 256 events."""
+"""The most settled pods that continue after one event; each may run hints for 256 events."""
 
 
 Handlers: TypeAlias = (
     PodEventHandlers | NodeEventHandlers | NamespaceEventHandlers | OtherEventHandlers
 )
-"""Take over changes to the objects of one kind."""
+"""The handlers of the objects of one kind."""
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ class Engine:
     Attributes:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
-        scheduler: the loop that takes pods off the queue; for reading.
+        scheduler: the loop that pops and schedules pods; for reading.
         preemption_executor: the evictions under way; for reading.
         services: the services that plugins see; to run plugins on a fork.
         from_outside: takes the events that plugins post while the engine handles none (PreBind,
@@ -145,7 +145,7 @@ class Engine:
         self._rules_of = rules_of
         self.services = services
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
-        # All profiles sort alike, as validation demands.
+        # Validation requires the same QueueSort plugin in all profiles.
         sort_key = next(iter(frameworks.values())).sort_key
         self.core = EngineState(
             frameworks=frameworks,
@@ -193,9 +193,7 @@ class Engine:
             "nodes": NodeEventHandlers(self.core, binding),
             "namespaces": NamespaceEventHandlers(self.core),
         }
-        states.begin(
-            attempts.assumed, lambda problem: self.core.report("Plugin failed", "", problem)
-        )
+        states.begin(attempts.assumed)
         self._introduce(services, random)
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
@@ -243,7 +241,7 @@ class Engine:
         services.now = self.core.time.monotonic
 
     def handle(self, event: Event, now: float) -> Sequence[Instruction]:
-        """Take over one event, and return the instructions that follow from it.
+        """Handle one event, and return the instructions that follow from it.
 
         Never raises: errors are returned as `LogError` instructions.
 
@@ -286,7 +284,7 @@ class Engine:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `Decide` would find a pod to try, or other work."""
+        """Whether `Decide` would schedule a pod, or continue other work."""
         scheduler, queue = self.scheduler, self.core.queue
         is_blocked = scheduler.group_cycle.asking.is_waiting
         return scheduler.has_turn or (queue.has_ready and not is_blocked)
@@ -296,9 +294,9 @@ class Engine:
         return self.core.story.of(uid)
 
     def _post(self, event: Event) -> None:
-        """Handle an event that a plugin posts, after the event at hand.
+        """Post an event of a plugin; the engine handles it after the current event.
 
-        On a fork only Kubernetes events count: what a plugin decides there may never happen.
+        On a fork only Kubernetes events pass: the decisions of plugins there are hypothetical.
         """
         if self.services.is_on_fork and not isinstance(event, PluginEvent):
             return
@@ -325,9 +323,9 @@ class Engine:
     def _configure(self, configuration: dict[str, Any]) -> None:
         """Use another configuration from the next attempt on; an invalid one changes nothing.
 
-        Attempts under way end as they began, but for those that wait for a Permit plugin that is
-        gone. Waiting pods keep their history. The pods of profiles that are gone are forgotten;
-        those of new profiles must be sent again.
+        Attempts under way keep their profile; those that wait for a removed Permit plugin fail.
+        Queued pods keep their history. The queue drops the pods of removed profiles; the driver
+        must send the pods of new profiles again.
         """
         core = self.core
         try:
@@ -350,7 +348,7 @@ class Engine:
         core.out.append(Configured())
 
     def _show_profiles(self) -> None:
-        """Let plugins run the filters of the profiles in force, and count their pods as members."""
+        """Give the filters of the current profiles to plugins, and their names to `PodGroups`."""
         frameworks, groups = self.core.frameworks, self.core.states.known(PodGroups)
         self.core.groups = groups
         self.services.filters = {name: each.filtering for name, each in frameworks.items()}
@@ -364,9 +362,9 @@ class Engine:
             kept.equal_to = self.core.queue.equal_to
 
     def _tick(self) -> None:
-        """End what is due, and bring the snapshot up to date, so that the next attempt need not.
+        """Flush the queue, handle timeouts, and update the snapshot ahead of the next attempt.
 
-        Back-off ends at whole seconds of the clock, as upstream's does.
+        Backoff ends at whole seconds of the clock, as upstream.
         """
         core = self.core
         core.queue.flush_backoff_completed()

@@ -3,7 +3,7 @@
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,8 +20,9 @@ from scheduler.kernel.engine.story import Story
 from scheduler.kernel.extender import ExtenderError, Extenders
 from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.answers import shape_of
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
-from scheduler.kernel.framework.types import Failure
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.queue import SchedulingQueue
 from scheduler.kernel.snapshot import Snapshot
@@ -41,11 +42,11 @@ AUDITED_COUNTS: Final = 10_000
 
 
 class SnapshotError(SchedulerError):
-    """The snapshot and the cache differ: a programming error, put right by building it anew."""
+    """The snapshot and the cache differ: a programming error; the engine rebuilds the snapshot."""
 
 
 class EventTime:
-    """The time of the event at hand, the only time that decisions depend on.
+    """The time of the current event, the only time that decisions depend on.
 
     Attributes:
         now: the time in seconds.
@@ -79,11 +80,11 @@ class EngineState(msgspec.Struct):
         tracer: receives each cycle; None when cycles are not traced.
         take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
-        time: the time of the event at hand.
+        time: the time of the current event.
         story: the latest history of each pod.
         durations: the run times of the ended pods of each controller.
-        out: the instructions of the event at hand.
-        inbox: events that plugins posted, to be handled after the event at hand.
+        out: the instructions of the current event.
+        inbox: events that plugins posted, to be handled after the current event.
         groups: the pod groups; None where no profile schedules any.
         next_audited: the row at which the next audit begins.
     """
@@ -112,22 +113,31 @@ class EngineState(msgspec.Struct):
 
     @property
     def now(self) -> float:
-        """The time of the event at hand, in seconds."""
+        """The time of the current event, in seconds."""
         return self.time.now
 
     def wall(self) -> float:
-        """That time as seconds since 1970."""
+        """The time of the current event, in seconds since 1970."""
         return self.services.epoch + self.time.now
 
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its group."""
         return bool(pod.group_name) and self.frameworks[pod.spec.scheduler_name].is_member(pod)
 
+    def order_of(self, queued: QueuedPodInfo) -> tuple[str, Any]:
+        """The place of a pod in the queue's order; smaller goes first.
+
+        It can be compared with that under an earlier configuration, whose QueueSort plugin may give
+        keys of another shape.
+        """
+        key = next(iter(self.frameworks.values())).sort_key(queued)
+        return str(shape_of(key)), key
+
     @property
     def cluster_version(self) -> tuple[int, ...]:
         """The version of all that plugins may read when they reject a pod.
 
-        It is coarse: a change of anything is a change for every pod.
+        The version is coarse: any change of the cluster counts for every pod.
         """
         return self.cache.version, self.states.changes, self.queue.nominator.withdrawals
 
@@ -153,13 +163,13 @@ class EngineState(msgspec.Struct):
             self.report(f"Left out of the snapshot: {type(change).__name__}", "", problem)
 
     def failure(self, about: str, problem: Exception) -> Failure:
-        """The failure of a step that raised; an exception outside every contract is reported."""
+        """The failure for an exception; log it unless it is a `PluginError` or `ExtenderError`."""
         if isinstance(problem, PluginError | ExtenderError):
             return Failure(str(problem))
         return self.unexpected(about, problem)
 
     def unexpected(self, about: str, problem: Exception) -> Failure:
-        """Report an exception outside every contract, and return the failure for it."""
+        """Log an unexpected exception with its stack frames, and return the failure for it."""
         trace = traceback.format_exc(-TRACE_LINES)
         self.report("Unexpected error", about, problem, trace=trace)
         return Failure(f"{type(problem).__name__}: {in_words(problem)}")

@@ -1,4 +1,4 @@
-"""Event handlers: pods, nodes and namespaces update cache, queue and attempts, the rest plugins.
+"""Event handlers: they update the cache, the queue, the attempts and the states of plugins.
 
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
@@ -42,13 +42,13 @@ from scheduler.kernel.framework.runtime.shared_states import place_of
 from scheduler.kernel.framework.types import Failure
 
 NO_NODE_NEEDED: Final = "the pod was deleted or bound, and is back without a node"
-"""The failure of a pod that a restored backup brings back while its PreBind ends."""
+"""The failure after a cancelled PreBind whose pod needs a node again: a backup was restored."""
 
 T = TypeVar("T")
 
 
 class PodEventHandlers:
-    """Pods with a node go to the cache, pods of our profiles without one to the queue."""
+    """Puts assigned pods into the cache, and unassigned pods of the profiles into the queue."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PodEventHandlers:
         binding: BindingCycle,
         executor: PreemptionExecutor,
     ) -> None:
-        """Keep the parts of the engine that pods change; the executor hears before pods wake."""
+        """Store the parts; the executor handles each pod event before the queue moves pods."""
         self._core = core
         self._attempts = attempts
         self._failures = failures
@@ -67,7 +67,7 @@ class PodEventHandlers:
         self._preemption_executor = executor
 
     def set(self, new: PodInfo) -> None:
-        """Take over a new or changed pod."""
+        """Handle a new or changed pod."""
         if self._answers.hide(new.uid, new):
             return
         is_needed = not new.node_name and not new.is_terminating
@@ -77,7 +77,7 @@ class PodEventHandlers:
     def _waits_for_pre_bind(
         self, uid: str, event: PodInfo | ObjectGone, *, is_needed: bool
     ) -> bool:
-        """Cancel PreBind of a pod that needs no node any more; events wait until it has ended."""
+        """Cancel PreBind if the pod needs no node; return whether the event waits for its end."""
         attempt = self._attempts.of(uid)
         if attempt is None:
             return False
@@ -89,7 +89,7 @@ class PodEventHandlers:
         return True
 
     def pre_bound(self, attempt_id: int, problem: str) -> None:
-        """Bind a pod after its PreBind plugins, or end its attempt."""
+        """Bind a pod after PreBind; if PreBind was cancelled, end or fail its attempt."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.CANCELLED)
         if attempt is None:
             self._binding.pre_bound(attempt_id, problem)
@@ -112,7 +112,7 @@ class PodEventHandlers:
             if new.node_name:
                 self._update_assigned(new)
                 return
-            # The API server was restored from a backup: it is right all the same.
+            # The API server was restored from a backup: the pod no longer has a node.
             self._end(uid)
         if new.node_name:
             self._add_assigned(new)
@@ -124,7 +124,7 @@ class PodEventHandlers:
             if attempt is not None:
                 self._update_in_flight(attempt, old, new)
             elif old is None:
-                # One that is being deleted may be nominated, and in no queue.
+                # A terminating pod may be nominated although it is in no queue.
                 nominated = core.queue.nominator.nominated(uid)
                 self._timed(UNSCHEDULED_POD_ADD, core.queue.add, new)
                 if nominated is not None:
@@ -133,7 +133,7 @@ class PodEventHandlers:
                 self._update_unscheduled(old, new)
 
     def gone(self, event: ObjectGone) -> None:
-        """Take over the deletion, or the end, of a pod."""
+        """Handle a pod that was deleted, or that no longer concerns scheduling."""
         self._answers.forget(event.uid)
         if not self._waits_for_pre_bind(event.uid, event, is_needed=False):
             self._gone(event)
@@ -162,12 +162,15 @@ class PodEventHandlers:
         self._withdraw(nominated)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
-        """Take over a pod that was read because its binding was in doubt; None if it is gone."""
+        """Handle the answer to `ReadPod` for a binding in doubt; None if the pod is gone."""
         attempt = self._attempts.in_doubt(attempt_id)
         if attempt is None:
             return
-        known = attempt.queued.pod_info
-        self._answers.note(known.uid, pod, known)
+        known = self._core.queue.get(attempt.pod.uid) or attempt.queued.pod_info
+        if pod is not None and is_older_of_same(pod.pod.metadata, known.pod.metadata):
+            pod = known  # the watch is ahead of the answer, and shows no node either
+        else:
+            self._answers.note(known.uid, pod, known)
         if pod is None:
             self._gone(ObjectGone("pods", known.namespace, known.name, known.uid))
             return
@@ -176,14 +179,14 @@ class PodEventHandlers:
         self._set(pod)
 
     def set_back(self) -> None:
-        """Forget what only reads showed: it may be lost, and no watch undoes it."""
+        """Go back to the pods as the watch showed them: the API server was set back."""
         for watched in self._answers.take_watched():
             self.set(watched)
 
     def profiles_gone(self, names: Collection[str]) -> None:
         """Keep pods in flight of removed profiles from returning to the queue.
 
-        A pod on its way to a node goes on, but only to that node.
+        Their attempts continue; a pod whose attempt fails is not requeued.
         """
         for attempt in self._attempts:
             pod = attempt.queued.pod_info
@@ -191,7 +194,7 @@ class PodEventHandlers:
                 self._core.queue.delete(pod)
 
     def _add_assigned(self, pod: PodInfo) -> None:
-        """Take over a pod that has a node now: the one that we chose, or another."""
+        """Handle a pod that is now bound, to the node of its attempt or to another."""
         core = self._core
         nominated = core.queue.nominator.nominated(pod.uid)
         attempt = self._attempts.of(pod.uid)
@@ -221,8 +224,8 @@ class PodEventHandlers:
         if old is None:
             return
         if old.is_terminating and not new.is_terminating:
-            # The API server was restored from a backup. The pod stays, so the pods nominated to its
-            # node must be tried again.
+            # The API server was restored from a backup. The pod keeps running, so the pods that are
+            # nominated to its node must be tried again.
             nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
             core.queue.activate([pod.uid for pod in nominated])
         for event in pod_scheduling_properties_change(old, new):
@@ -232,12 +235,14 @@ class PodEventHandlers:
         """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
         queue = self._core.queue
         if queue.is_in_flight(new.uid):
-            # There is no old version when its profile was gone for a while.
+            # The queue has no old version if the pod's profile was removed and added again.
             old = old or new
             queue.update(old, new)
             if attempt.placed is None:
                 queue.nominator.update_nominated_pod(old, new)
                 self._nomination_changed(old, new)
+        else:
+            attempt.queued.pod_info = new  # BOUND: the queue keeps it no more
         if new.is_terminating and attempt.state in REVOCABLE:
             self._failures.abandon(attempt, "being deleted")
 
@@ -253,14 +258,14 @@ class PodEventHandlers:
                 core.metrics.event_handling_duration[event.label].observe(seconds)
 
     def _nomination_changed(self, old: PodInfo, new: PodInfo) -> None:
-        """Free the place of a pod whose status has lost its nomination, or has another one."""
+        """Move pods that may use the former nominated node, if a pod's nomination has changed."""
         before = old.pod.status.nominated_node_name
         if before and before != new.pod.status.nominated_node_name:
             is_displaced = self._preemption_executor.no_longer_displaced(new.uid)
             self._core.queue.free_nomination(old, but="" if is_displaced else new.uid)
 
     def _withdraw(self, nominated: PodInfo | None) -> None:
-        """Withdraw the nomination of a pod that is gone or has a node, in a queue or not."""
+        """Delete the nomination of a pod that is gone or bound, and move pods that it may help."""
         if nominated is not None:
             self._core.queue.nominator.delete_nominated_pod_if_exists(nominated.uid)
             self._core.queue.free_nomination(nominated)
@@ -273,14 +278,14 @@ class PodEventHandlers:
 
 
 class NodeEventHandlers:
-    """Nodes go to the cache; each of their changes may wake pods."""
+    """Updates nodes in the cache, and moves pods that a change may make schedulable."""
 
     def __init__(self, core: EngineState, binding: BindingCycle) -> None:
         self._core = core
         self._binding = binding
 
     def set(self, new: Node) -> None:
-        """Take over a new or changed node; ignore heartbeats without relevant changes."""
+        """Handle a new or changed node; ignore a heartbeat that changes nothing relevant."""
         core = self._core
         info = core.cache.nodes.get(new.metadata.name)
         old = None if info is None else info.node
@@ -295,7 +300,7 @@ class NodeEventHandlers:
                 wake(core, event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
-        """Take over the deletion of a node."""
+        """Handle the deletion of a node."""
         core = self._core
         info = core.cache.nodes.get(event.name)
         if info is not None and info.node is not None:
@@ -307,9 +312,9 @@ class NodeEventHandlers:
 
 
 class NamespaceEventHandlers:
-    """Labels of namespaces go to the cache, for namespace selectors; a change may wake pods.
+    """Keeps namespace labels in the cache, for namespace selectors; a change may move pods.
 
-    Differs: upstream wakes no pod, so a pod that only the change helps waits for another event.
+    Differs: upstream moves no pod, so a pod that only the change helps waits for another event.
     """
 
     def __init__(self, core: EngineState) -> None:
@@ -317,7 +322,7 @@ class NamespaceEventHandlers:
         self._namespaces: dict[str, Namespace] = {}
 
     def set(self, new: Namespace) -> None:
-        """Take over a new or changed namespace."""
+        """Handle a new or changed namespace."""
         name, labels = new.metadata.name, new.metadata.labels
         old = self._namespaces.get(name)
         self._namespaces[name] = new
@@ -328,7 +333,7 @@ class NamespaceEventHandlers:
             self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
-        """Take over the deletion of a namespace."""
+        """Handle the deletion of a namespace."""
         old = self._namespaces.pop(event.name, None)
         if old is not None:
             self._core.cache.remove_namespace(event.name)
@@ -336,9 +341,9 @@ class NamespaceEventHandlers:
 
 
 class OtherEventHandlers:
-    """Objects that only plugins read.
+    """Handlers of objects that only plugins read.
 
-    Their changes go to the shared states and listers of plugins, and may wake pods.
+    Each change updates the shared states and listers of plugins, and may move pods.
     """
 
     def __init__(self, core: EngineState, kind: ObjectKind) -> None:
@@ -347,7 +352,7 @@ class OtherEventHandlers:
         self._answers = NewerAnswers[tuple[str, str], Any](lambda obj: obj.metadata)
 
     def set(self, new: Any) -> None:
-        """Take over a new or changed object."""
+        """Handle a new or changed object."""
         if not self._answers.hide(place_of(new), new):
             self._set(new)
 
@@ -356,9 +361,9 @@ class OtherEventHandlers:
         self._wake(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 
     def read(self, new: Any) -> None:
-        """Take over an object from the answer to a write, unless the watch is ahead of it.
+        """Apply an object from the answer to a write, unless the watch showed a newer version.
 
-        An object that the watch does not show is ignored: it may be gone by now.
+        An object that the watch does not show is ignored: it may be deleted by now.
         """
         namespace, name = place = place_of(new)
         old = self._core.states.lister(self._kind).get(name, namespace)
@@ -367,12 +372,12 @@ class OtherEventHandlers:
             self._set(new)
 
     def set_back(self) -> None:
-        """Forget what only answers showed: the writes may be lost, and no watch undoes them."""
+        """Go back to the objects as the watch showed them: the API server may lack the writes."""
         for watched in self._answers.take_watched():
             self._set(watched)
 
     def gone(self, event: ObjectGone) -> None:
-        """Take over the deletion of an object."""
+        """Handle the deletion of an object."""
         self._answers.forget((event.namespace, event.name))
         old = self._core.states.object_gone(self._kind, event.name, event.namespace)
         if old is not None:
@@ -384,12 +389,12 @@ class OtherEventHandlers:
 
 
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:
-    """Wake the pods that a change of a pod or node may help; only these are timed, as upstream."""
+    """Move the pods that a pod or node event may help; time it, as upstream does for these only."""
     start = core.stopwatch()
     core.queue.move_all_to_active_or_backoff_queue(event, old, new)
     core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
 
 
 def _read_of(node: Node) -> tuple[object, ...]:
-    """All of a node that scheduling reads."""
+    """The fields of a node that scheduling reads."""
     return node.spec, node.status, node.metadata.labels, node.metadata.annotations

@@ -34,10 +34,10 @@ class ObjectGone(_Event, frozen=True):
 
 
 class Decide(_Event, frozen=True):
-    """There is time to schedule a pod, and its equals that come next.
+    """Schedule the next pod, and the equal pods that follow it in the queue.
 
     Attributes:
-        limit: the most pods to schedule. An event recorded without it is about one.
+        limit: the most pods to schedule. An event recorded without a limit schedules one pod.
     """
 
     limit: int = 1
@@ -57,7 +57,7 @@ class BindFailed(_Event, frozen=True):
     """The pod of an attempt is not bound, for certain or not.
 
     Attributes:
-        is_certain: False when the request may have been carried out all the same.
+        is_certain: False when the API server may have carried out the request.
     """
 
     attempt: int
@@ -115,7 +115,7 @@ class Rejected(_Event, frozen=True):
 
 
 class Evicted(_Event, frozen=True):
-    """A victim is being deleted, or was gone already: then it `was_there` no more."""
+    """A victim is being deleted; `was_there` is False if it was gone already."""
 
     uid: str
     was_there: bool = True
@@ -129,14 +129,14 @@ class EvictFailed(_Event, frozen=True):
 
 
 class WriteFailed(_Event, frozen=True):
-    """A `Write` failed, or had no answer, for which the pod with this UID waits."""
+    """A `Write` that the pod with this UID waits for has failed, or had no answer."""
 
     uid: str
     message: str
 
 
 class Activate(_Event, frozen=True):
-    """A plugin wants waiting pods to be tried at once."""
+    """A plugin activates pods."""
 
     uids: tuple[str, ...]
 
@@ -148,7 +148,7 @@ class PluginEvent(_Event, frozen=True):
 
 
 class Configure(_Event, frozen=True):
-    """There is another configuration: answered by `Configured`.
+    """Use another configuration; answered by `Configured`.
 
     Attributes:
         configuration: all of it in plain values, as `config.write.to_object` returns it.
@@ -158,10 +158,10 @@ class Configure(_Event, frozen=True):
 
 
 class SetBack(_Event, frozen=True):
-    """The API server was set back to an older state, which may give room to other pods.
+    """The API server was set back to an older state, in which other pods may use the room.
 
     Attributes:
-        message: the failure of the pods that are on their way to a node.
+        message: the failure of the attempts that the event stops.
     """
 
     message: str

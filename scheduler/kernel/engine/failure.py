@@ -90,9 +90,9 @@ def nomination(pod: PodInfo) -> PatchStatus | None:
 
 
 def status_patch(pod: PodInfo, failure: Failure, *, is_nominated: bool) -> PatchStatus | None:
-    """The status patch for a failed attempt; None when the status has it all.
+    """The status patch for a failed attempt; None when the status has all of it already.
 
-    A pod that `is_nominated` may have a nomination on its way that the status does not show yet.
+    With `is_nominated`, a nomination may have been sent that the status does not show yet.
     """
     nominated = failure.nominated_node_name
     if nominated == pod.pod.status.nominated_node_name and not is_nominated:
@@ -124,7 +124,7 @@ def group_condition(
 ) -> PatchGroupStatus | None:
     """The patch of a group's condition; None when nothing changes, or when it was scheduled once.
 
-    The watch may be behind what was written last: UID, status, reason and message.
+    `written` is the last write, which the watch may not show: UID, status, reason and message.
 
     Source: schedule_one_podgroup.go updatePodGroupCondition.
     """

@@ -33,14 +33,14 @@ Conclusion: TypeAlias = tuple[str, str]
 
 
 class Member(msgspec.Struct):
-    """A member of the group that is under way.
+    """A member of the group under way.
 
     Attributes:
         attempt: its attempt.
-        failure: the reason why it has no place; None if it has one, or has left.
-        permit: the status of Permit for the place.
+        failure: the reason why it is not placed; None if it is assumed, or has left.
+        permit: the status of Permit for its node.
         waits_for: the plugins that asked to wait.
-        preemption: the preemption that makes room at its place; None where there is room.
+        preemption: the preemption that makes room on its node; None where there is room.
         fit_error: the reason why there is no room; None if there is.
         within: the rows to which the choice is limited; None for all.
     """
@@ -55,7 +55,7 @@ class Member(msgspec.Struct):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it met an error, as opposed to a rejection."""
+        """Whether it failed with an error, as opposed to a rejection."""
         return self.failure is not None and not self.failure.is_rejection
 
     @property
@@ -65,16 +65,16 @@ class Member(msgspec.Struct):
 
     @property
     def has_left(self) -> bool:
-        """Whether its attempt is no longer the group's: it has ended, or goes on alone."""
+        """Whether its attempt has ended, or continues alone after Reserve and Permit."""
         return self.attempt.state not in UNDECIDED | {AttemptState.ASKING}
 
     @property
     def is_gone(self) -> bool:
-        """Whether it needs no place any more."""
+        """Whether its pod no longer needs a node."""
         return self.attempt.state is AttemptState.GONE
 
     def note_permit(self, permit: Status, waits: Mapping[str, float]) -> None:
-        """Take over what Permit says of its place: a status, and seconds by plugin that waits."""
+        """Store the result of Permit: a status, and seconds for each plugin that asked to wait."""
         self.permit, self.waits_for = permit, frozenset(waits)
         if not permit.is_success and permit.code is not Code.WAIT:
             self.failure = rejected_by(permit)
@@ -94,7 +94,7 @@ def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None])
 
 
 def follows(last: Member, member: Member) -> bool:
-    """Whether the result of a member may hold for the next one."""
+    """Whether the next member is equal to the last, so that its result may hold for both."""
     is_equal = last.attempt.pod.kind is member.attempt.pod.kind
     return is_equal and last.within is member.within
 
@@ -121,9 +121,9 @@ def wakers_of(member: Member) -> frozenset[str]:
 
 
 def let_down(member: Member, wakers: frozenset[str]) -> Failure:
-    """The failure of a member that has a place, in a group that fails.
+    """The failure of an assumed member of a group that fails.
 
-    Events that help any other member help it: they are tried together.
+    Events that may help any other member may help this member, since they are tried together.
     """
     why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
     return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
@@ -132,7 +132,7 @@ def let_down(member: Member, wakers: frozenset[str]) -> Failure:
 def waits_for_victims(
     member: Member, wakers: frozenset[str], message: str = WAITS_FOR_VICTIMS
 ) -> Failure:
-    """The failure of a member whose place is to be kept until the victims of others are gone."""
+    """The failure of a member that stays nominated until the victims of other members are gone."""
     if member.fit_error is not None:
         return member.fit_error
     node_name = member.attempt.pod.node_name
@@ -157,7 +157,7 @@ def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
 
 
 def refused(members: Sequence[Member], failure: Failure) -> Conclusion:
-    """Fail all members for one reason."""
+    """Fail all members with one failure; return the conclusion for their group."""
     for each in members:
         each.failure = failure
         each.preemption = None

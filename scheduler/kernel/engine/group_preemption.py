@@ -1,8 +1,8 @@
 """Preemption for a group that does not fit, after all of its members were tried.
 
-Victims are searched on a copy of the cluster, in as many steps as that takes. If the cluster has
-changed meanwhile, the group must need them and fit without them on a copy as of then, too. Else no
-pod leaves, and the group is tried again.
+The search for victims runs on a copy of the cluster, in as many steps as it takes. If the cluster
+has changed meanwhile, a new copy must confirm that the group fits without the victims, and not with
+them. Otherwise no victim is evicted, and the group is retried.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (runWorkloadAwarePreemption) v1.36.
 """
@@ -34,7 +34,7 @@ CONSTRAINED: Final = GroupVictims(
     )
 )
 CHANGED: Final = GroupVictims(unschedulable("the cluster changed while victims were searched"))
-"""The group is tried again after back-off: there may be no event to wake it."""
+"""The group is tried again after backoff: there may be no event to wake it."""
 NOT_ASKED: Final = GroupVictims(
     unschedulable(
         "workload aware preemption is not supported for pods that extenders filter nodes for"
@@ -46,9 +46,9 @@ NOT_ASKED: Final = GroupVictims(
 def find_victims(
     core: EngineState, step: GroupStep, group: PodGroup, members: Sequence[Member]
 ) -> Steps[GroupVictims | None]:
-    """Find the victims of a group that does not fit; None if the profile has members choose theirs.
+    """Find the victims of a group that does not fit; None if its members preempt one by one.
 
-    Some members have a node.
+    Some members may be assumed on a node.
 
     Raises:
         PluginError: a shared state cannot be forked.
@@ -80,7 +80,7 @@ def find_victims(
 def _still_right(
     core: EngineState, step: GroupStep, members: Sequence[Member], found: GroupVictims
 ) -> Search:
-    """Check victims after a change: the group must not fit with them, and must without them."""
+    """Check victims after a change: the group must fit without them, and must not with them."""
     if step.is_over:
         yield
     attempts = _still_tried(members)
@@ -100,7 +100,7 @@ def _still_right(
 
 
 def on_copy(trial: GroupTrial, attempts: Sequence[Attempt], search: Steps[_T]) -> Steps[_T]:
-    """Search on the copy, after members have given back their places of this attempt."""
+    """Search on the copy, after the places of members in this attempt are taken back there."""
     given = [(each.pod, each.cycle_state) for each in attempts if each.placed is not None]
 
     def steps() -> Steps[_T]:

@@ -10,9 +10,9 @@ from scheduler.api.limits import demands_on_nodes
 from scheduler.api.pod_shape import PodShape
 
 UNITS: Final = 2048
-"""Units of a step: some 680 equal members begin, are placed and go on in one, or 75 that differ."""
+"""Units of a step: enough to begin, place and settle some 680 equal members, or 75 that differ."""
 LOOKED: Final = 12
-"""Units of a member unlike the one before: this many for each of its demands, and once more."""
+"""Units of a search for a node, and as many again for each demand of the pod on nodes."""
 SEARCHED: Final = 768
 """Units of a search for victims. It takes 2 ms, and up to 90 ms beside very many budgets."""
 COPIED: Final = 768
@@ -27,11 +27,11 @@ def cost_of_look(shape: PodShape) -> int:
 
 
 class GroupStep:
-    """The step at hand.
+    """Counts the work of the current step of a group's attempt.
 
     Attributes:
-        units: the units of a step; a step ends the work that it has begun.
-        long: an attempt of more units has taken long.
+        units: the units of a step; a step may exceed them to complete work that it has begun.
+        long: an attempt that spends more units has taken long.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class GroupStep:
 
     @property
     def is_first(self) -> bool:
-        """Whether nothing else has happened since the group's attempt began."""
+        """Whether this is the first step, so that no other event came since the attempt began."""
         return self._number == 1
 
     @property
@@ -61,12 +61,12 @@ class GroupStep:
 
     @property
     def is_over(self) -> bool:
-        """Whether the rest is for the next step."""
+        """Whether the units of this step are used up."""
         return self._left <= 0
 
     @property
     def members(self) -> int:
-        """Number of members that the step is about."""
+        """Number of members that this step has evaluated or settled, whichever is more."""
         return max(self._taken_up, self._settled)
 
     def take_up(self) -> None:
@@ -75,7 +75,7 @@ class GroupStep:
         self.spend(1)
 
     def settle(self) -> None:
-        """Count a member that goes on, or whose place is given back."""
+        """Count a member that starts its binding cycle, or fails."""
         self._settled += 1
         self.spend(1)
 

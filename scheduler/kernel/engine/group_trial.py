@@ -1,11 +1,11 @@
-"""A pod group placed on a copy of the cluster: as its cycle would place it, changing nothing.
+"""Places a pod group on a copy of the cluster, as its cycle would place it on the cluster.
 
-It compares placements, and finds the victims of a whole group. The copy does not follow the cluster
-between steps, so its results may have to be checked again.
+Callers compare placements with it, and find the victims of a whole group. The copy does not follow
+the cluster between steps, so its results may have to be checked again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm,
 runWorkloadAwarePreemption) v1.36.
-Differs: for victims it ends with the first member that Permit allows.
+Differs: a trial for victims ends with the first member that Permit allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
 
 _Placed = tuple[PodInfo, CycleState]
 _AT_ONCE: Final = 64
-"""Number of places that are given back before other events may run."""
+"""Number of placed members that are taken back before other events may run."""
 _T = TypeVar("_T")
 
 
@@ -62,14 +62,14 @@ class GroupTrialResult(msgspec.Struct):
 class GroupTrial:
     """A copy of the cluster in which a group is placed, without effect on the cluster.
 
-    Plugins must see it while it is used: `trial.steps(...)` has them do so.
+    Use it within `trial.steps(...)`, so that plugins see the copy.
 
     Attributes:
         world: the cluster.
-        framework: the group's profile, apart from the decisions.
+        framework: the group's profile, with columns of its own for this copy.
         nominated: the nominations.
-        parts: the parts of the cluster, as rows; a run places the group in one of them. None for
-            all nodes.
+        parts: the parts of the cluster, each as rows or None for all nodes; a run places the group
+            in one of them.
         places: the node of each member, by UID, in the last run that succeeded.
         devices: the allocations of its claims, by UID, in that run.
     """
@@ -89,11 +89,11 @@ class GroupTrial:
         Args:
             core: the engine's state: the cluster is copied as it is now.
             attempts: the attempts of the members, in the order of their turns.
-            step: the step at hand.
+            step: counts the work.
             advice: the answers of extenders about the nodes for a member, by UID.
             is_nominated: whether nominations of the members count.
-            pods_end: whether pods that are removed have ended, and have given back all they held;
-                they are there still otherwise, without their room.
+            pods_end: whether removed pods count as ended, with their devices and volumes free;
+                otherwise only their room on the node is free.
 
         Cost: O(nodes and pods), with small constants.
 
@@ -106,7 +106,7 @@ class GroupTrial:
         self._advice = advice
         self._copy = ClusterCopy(core)
         self.world = self._copy.world
-        # It is a cluster of its own: equal members share their columns in it.
+        # The copy counts as a cluster of its own, so that equal members share columns in it.
         self.world.is_fork = False
         self.framework = attempts[0].framework.beside()
         self._states = self._copy.states
@@ -121,7 +121,7 @@ class GroupTrial:
     def steps(self, work: Steps[_T]) -> Steps[_T]:
         """Do work for which plugins see the trial in place of the cluster.
 
-        Yields where the step at hand is over; the cluster may change meanwhile.
+        Yields at the end of each step; the cluster may change meanwhile.
         """
         return self._copy.steps(work, lambda: self._step.is_over)
 
@@ -163,9 +163,9 @@ class GroupTrial:
     def place(
         self, within: NDArray[np.intp] | None = None, *, all_of_them: bool = False
     ) -> Steps[GroupTrialResult]:
-        """Place the members on rows `within` one after the other, and take back their places.
+        """Place the members on rows `within` one after the other, then remove them again.
 
-        It ends with the first member that Permit allows, unless `all_of_them` are wanted.
+        The run ends with the first member that Permit allows, unless `all_of_them` are wanted.
         """
         placed: list[_Placed] = []
         tried, failing = GroupTrialResult([], unschedulable(GROUP_FAILS)), None
@@ -197,7 +197,7 @@ class GroupTrial:
         return {uid: given for uid, given in found.items() if given}
 
     def take_back(self, placed: list[_Placed]) -> Steps[None]:
-        """Take back places in reverse order, and restore nominations."""
+        """Unreserve and remove placed members in reverse order, and restore their nominations."""
         while placed:
             self._take_back([placed.pop() for _ in placed[-_AT_ONCE:]])
             yield
@@ -232,7 +232,7 @@ class GroupTrial:
         if status.is_success:
             status, _ = framework.run_permit_plugins(state, there, there.node_name)
         if status.code is Code.WAIT and not framework.is_member(pod):
-            # Only its room matters here.
+            # A single pod is tried for its room only, so a wait in Permit counts as success.
             status = SUCCESS
         if status.is_success or status.code is Code.WAIT:
             return np.array([found.row], np.intp), status
@@ -245,7 +245,7 @@ class GroupTrial:
         for pod, state in placed:
             self.framework.run_unreserve_plugins(state, pod, pod.node_name)
             self._states.unreserved(pod)
-        # The node of a place may have been deleted since.
+        # The node of a member may have been deleted since.
         nodes = self.world.table.row_of
         self.world.update([PodRemoved(pod) for pod, _ in placed if pod.node_name in nodes])
         for pod, _ in placed if self._is_nominated else ():

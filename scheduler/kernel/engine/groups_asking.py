@@ -1,15 +1,15 @@
-"""Pod groups that ask extenders about their members before it is their turn.
+"""Pod groups whose members ask extenders before the cycle of the group.
 
-Nothing is held meanwhile, and other pods and groups are scheduled. Members ask at the same time, as
-single pods do, and wait in the same line. When the last has its answers, the group is placed with
-these. Members that come until then belong to it.
+Meanwhile no member is assumed, and other pods and groups are scheduled. Members ask concurrently,
+like single pods, and wait in the same line. When all members have their answers, the cycle of the
+group uses these. Members that are popped until then join the group.
 
-A group under way asks again only where the answers are of no use: nodes fit that were not asked
-about, or extenders must agree to victims. Then its members hold their places, and nothing is taken
-off the queue until the answer is there.
+A group under way asks again only if nodes fit that the answers do not cover, or if extenders must
+accept the victims of a member. Then its members stay assumed, and no other pod is popped until the
+answer comes.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (findNodesThatPassExtenders) v1.36.
-Differs: upstream asks about one member after the other, each with those before it in their places.
+Differs: upstream asks about one member after the other, with all earlier members assumed.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import GroupKey
 
 MAX_CALLS: Final = 4
-"""The most times that extenders are asked from the beginning about one attempt."""
+"""The most times that extenders are asked about the nodes of one attempt."""
 NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
 
 
@@ -70,7 +70,7 @@ class GroupsAsking:
         return [member for group in self._groups.values() for member in group.members]
 
     def begin(self, members: Sequence[Member]) -> bool:
-        """Have members wait for their turn to ask; return whether their group waits now.
+        """Put members into the line to ask extenders; return whether their group waits now.
 
         Members of a group that waits already join it.
         """
@@ -90,7 +90,7 @@ class GroupsAsking:
         return True
 
     def ask(self, attempt: Attempt) -> None:
-        """Ask about a member; it has its turn."""
+        """Ask extenders about a member whose turn has come."""
         known = self._asking.get(attempt.id)
         if known is not None:
             member, _ = known
@@ -98,7 +98,7 @@ class GroupsAsking:
             self._note(member)
 
     def take_ready(self) -> list[Member]:
-        """The members of a group that has all answers; they wait no more."""
+        """Remove the first group that has all its answers, and return its members."""
         return self._groups.pop(self.ready.popleft()).members
 
     def _ask(self, member: Member) -> None:
@@ -106,13 +106,13 @@ class GroupsAsking:
         self._calls.ask_about_nodes(member.attempt, tries_nominated=True)
 
     def _note(self, member: Member) -> None:
-        """Go on with the group of a member if that was the last answer."""
+        """End the asking of a member that waits for no more answers; its group may be ready."""
         if not _waits(member):
             self._calls.leave_turn(member.attempt)
             self._through(member.attempt)
 
     def _through(self, attempt: Attempt) -> None:
-        """Note that an attempt asks no more: it has its answers, has ended, or has a place."""
+        """Record that an attempt asks no more: it has its answers, has ended, or is assumed."""
         known = self._asking.pop(attempt.id, None)
         if known is None:
             return
@@ -154,17 +154,17 @@ class GroupsAsking:
         return self._asked_anew(member)
 
     def _asked_anew(self, member: Member) -> ScheduleResult | AttemptDiagnosis | Failure | None:
-        """Ask again, as nodes fit that were not asked about."""
+        """Ask extenders about the nodes that fit now; None while they are asked."""
         attempt = member.attempt
         calls = attempt.extender_calls
         if member.within is not None or (calls is not None and calls.begun >= MAX_CALLS):
-            # Rows that were chosen for a group do not wait for answers: they may be others by then.
+            # Rows chosen for a group may stand for other nodes by the time of an answer.
             return Failure(NODES_CHANGE)
         self._under_way = member
         self._calls.take_turn_at_once(attempt)
         if self._calls.ask_about_nodes(attempt, tries_nominated=False):
             return None
-        # All extenders are left alone at present.
+        # No extender is asked: all are suspended at present.
         return self.found(member)
 
     def asks_about_victims(self, member: Member, candidates: Sequence[Candidate]) -> bool:
@@ -174,14 +174,14 @@ class GroupsAsking:
         return self._calls.ask_about_candidates(member.attempt, candidates)
 
     def answered(self, attempt: Attempt, number: int, answer: Answer) -> None:
-        """Take over an extender's answer about a member."""
+        """Handle an extender's answer about a member."""
         member, _ = self._asking.get(attempt.id, (self._under_way, None))
         if member is not None and member.attempt is attempt:
             guarded(self._core, member, lambda _: self._take(number, answer))
             self._note(member)
 
     def _take(self, number: int, answer: Answer) -> None:
-        # What has failed matters only if a node fits by the member's turn: see `Advice`.
+        # The failure matters only if a node fits when the member is placed: see `Advice`.
         with suppress(ExtenderError):
             self._calls.take(number, answer)
 

@@ -59,16 +59,16 @@ class WaitingPod:
 class WaitingPods:
     """All pods held by Permit plugins, of all profiles, by UID; plugins see this.
 
-    A pod is *settled*, and no longer held, when all plugins allowed it or one rejected it. It goes
-    on when its turn comes. So the end of a large group takes no long step. A later `allow` or
-    `reject` for a settled pod costs nothing.
+    A pod is *settled*, and no longer held, when all plugins allowed it or one rejected it. The
+    engine continues settled pods a few at a time, so that a large group takes no long step. A later
+    `allow` or `reject` of a settled pod has no effect.
 
     Attributes:
-        settled: the pods that go on, by UID, in the order in which they were settled.
-        deciding: UID of the pod that is being scheduled, and may be held afterwards.
+        settled: the settled pods, by UID, in the order in which they were settled.
+        deciding: UID of the pod in its scheduling cycle, which Permit may hold afterwards.
 
     Args:
-        post: takes `allow` and `reject` as events; the engine handles them after the event at hand.
+        post: takes `allow` and `reject` as events; the engine handles them after the current event.
     """
 
     def __init__(self, post: Callable[[Event], None]) -> None:
@@ -103,14 +103,14 @@ class WaitingPods:
         return is_held
 
     def settle(self, uid: str, rejection: Rejected | None = None) -> None:
-        """End the hold of a pod, which goes on when its turn comes; harmless if it is not held."""
+        """Settle a held pod, for the engine to continue; do nothing if the pod is not held."""
         waiting = self._pods.pop(uid, None)
         if waiting is not None:
             waiting.rejection = rejection
             self.settled[uid] = waiting
 
     def fail_all(self, failure: Failure) -> None:
-        """Settle all pods that are held; these and those settled before fail at their turn."""
+        """Settle all held pods with a failure, and give it to all pods settled before."""
         for uid in list(self._pods):
             self.settle(uid)
         for waiting in self.settled.values():

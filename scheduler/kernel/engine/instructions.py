@@ -25,8 +25,8 @@ class Bind(_Instruction, frozen=True):
     Attributes:
         attempt: the number of the attempt.
         uid: the UID of the pod; a successor of the same name must not be bound.
-        by_plugins: whether the profile's Bind plugins must run, because it has others than the one
-            that writes exactly this binding.
+        by_plugins: whether the profile's Bind plugins must run; False where they would only write
+            this binding.
         extender: the number of the extender that binds it instead; None if no extender does.
     """
 
@@ -37,6 +37,11 @@ class Bind(_Instruction, frozen=True):
     node: str
     by_plugins: bool = False
     extender: int | None = None
+
+    @property
+    def is_by_others(self) -> bool:
+        """Whether Bind plugins or an extender carry it out."""
+        return self.by_plugins or self.extender is not None
 
 
 class Ask(_Instruction, frozen=True):
@@ -62,7 +67,7 @@ class RunPreBind(_Instruction, frozen=True):
 
 
 class Cancel(_Instruction, frozen=True):
-    """Cancel all calls that still run for this attempt; PreBind is answered by `PreBound` still."""
+    """Cancel all calls that run for this attempt; `PreBound` still answers a cancelled PreBind."""
 
     attempt: int
 
@@ -161,7 +166,7 @@ class Configured(_Instruction, frozen=True):
     """The answer to `Configure`.
 
     Attributes:
-        problem: the reason why the former configuration stays in force; empty if the new one is.
+        problem: the reason why the former configuration stays; empty if the new one is used.
     """
 
     problem: str = ""

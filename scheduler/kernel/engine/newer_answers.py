@@ -16,7 +16,7 @@ T = TypeVar("T")
 class NewerAnswers(Generic[K, T]):
     """Objects of one kind by key, each from an answer and as the watch last showed it.
 
-    An object is kept until the watch is as far as the answer, or the API server was set back.
+    An object is kept until the watch shows this or a newer version, or the API server is set back.
 
     Args:
         meta_of: returns the metadata of an object.
@@ -27,9 +27,9 @@ class NewerAnswers(Generic[K, T]):
         self._kept: dict[K, tuple[T | None, T]] = {}
 
     def note(self, key: K, answer: T | None, known: T) -> None:
-        """Keep an object from an answer; None if it is gone.
+        """Keep an object from an answer; None if the answer shows that it is gone.
 
-        `known` is the object before the answer. An earlier answer may have shown it.
+        `known` is the version before the answer, from the watch or from an earlier answer.
         """
         _, watched = self._kept.get(key, (None, known))
         self._kept[key] = answer, watched
@@ -37,8 +37,8 @@ class NewerAnswers(Generic[K, T]):
     def hide(self, key: K, watched: T) -> bool:
         """Return whether an object from the watch is no newer than the answer.
 
-        It is noted if it is older; otherwise the answer is forgotten. An object that an answer
-        showed as gone is always newer: it may be back.
+        An older version is kept as the watch's; otherwise the answer is dropped. After an answer
+        that the object is gone, any version counts as newer: the object may have been recreated.
         """
         answer, _ = self._kept.pop(key, (None, None))
         if answer is None:

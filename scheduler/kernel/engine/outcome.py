@@ -31,7 +31,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, 
         attempt: number of attempts for the pod, including this attempt.
         result: `scheduled`, `unschedulable`, `error`, or `gone` where the pod needed none any more.
         node: the node of its binding, successful or not; None where none was found.
-        nominated_node: the node that is being cleared for it.
+        nominated_node: the node that the pod is nominated to.
         nodes: number of nodes that were evaluated.
         feasible: number of them that fit.
         score: the total score of the node; None where it was the only one.
@@ -95,7 +95,7 @@ def choice_of(
     equal = next((int(each) for each in best.rows if each != row), None)
     if equal is not None:
         return NodeChoice(table.count, best.feasible, score, table.names[equal], score)
-    # The best before it and the best after it, without a copy.
+    # The best node on each side of the chosen row, without a copy of the totals.
     halves = ((0, totals[:own]), (own + 1, totals[own + 1 :]))
     others = [start + int(half.argmax()) for start, half in halves if len(half)]
     after = max(others, key=totals.__getitem__)
@@ -110,7 +110,7 @@ def outcome_of(
     attempt: Attempt | None,
     failure: Failure | None,
 ) -> AttemptOutcome:
-    """Build the outcome of an attempt; there was none where an equal pod's rejection held."""
+    """Build the outcome; `attempt` is None if an equal pod's rejection ended the cycle."""
     pod, ready = queued.pod_info, queued.initial_attempt_timestamp
     start = now if attempt is None else attempt.start
     choice = None if attempt is None else attempt.choice

@@ -1,7 +1,7 @@
 """The calls to extenders that attempts wait for, and the attempts that wait for their turn.
 
-At most `MAX_ASKING` attempts ask at a time. A slow extender must not have all pods of the queue
-before it, each with its list of nodes. The other attempts wait in line, the most important first.
+At most `MAX_ASKING` attempts ask at a time; the others wait in line, the most important first.
+Otherwise a slow extender could hold all pods of the queue, each with its list of nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class PendingExtenderCalls:
     """All attempts that ask extenders, or wait for their turn.
 
     Attributes:
-        on_end: called for each attempt that asks no more: it has ended, or has a place.
+        on_end: called for each attempt that asks no more, as it has ended or is assumed.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class PendingExtenderCalls:
         return bool(self._waiting) and len(self._asking) < MAX_ASKING
 
     def counts(self) -> tuple[int, int]:
-        """Attempts that ask, and attempts in the line."""
+        """Number of attempts that ask, and of attempts in the line."""
         return len(self._asking), len(self._waiting)
 
     def is_in_line(self, attempt: Attempt) -> bool:
@@ -61,13 +61,13 @@ class PendingExtenderCalls:
         return attempt.id in self._waiting
 
     def asks(self, attempt: Attempt) -> bool:
-        """Whether extenders were asked about an attempt that has no place yet."""
+        """Whether extenders were asked about an attempt that is not assumed yet."""
         return attempt.state is AttemptState.ASKING and not self.is_in_line(attempt)
 
     def take_turn(self, attempt: Attempt) -> bool:
-        """Let an attempt ask if there is room; else it waits in line.
+        """Let an attempt ask if fewer than `MAX_ASKING` do; else put it in line, and return False.
 
-        An attempt in line keeps no results about nodes: it begins anew at its turn.
+        An attempt in line keeps no results about nodes: it starts its cycle again at its turn.
         """
         if attempt.id in self._asking:
             return True
@@ -78,7 +78,7 @@ class PendingExtenderCalls:
         return False
 
     def wait_in_line(self, attempt: Attempt) -> None:
-        """Let an attempt wait for its turn, even if there is room."""
+        """Put an attempt in line, even if fewer than `MAX_ASKING` ask."""
         attempt.extender_calls = None
         heappush(self._line, (self._key(attempt), attempt.id, attempt))
         self._waiting.add(attempt.id)
@@ -86,11 +86,11 @@ class PendingExtenderCalls:
         self._advance(attempt, AttemptEvent.ASK, IN_LINE)
 
     def take_turn_at_once(self, attempt: Attempt) -> None:
-        """Let an attempt ask, even if there is no room: it holds places meanwhile."""
+        """Let an attempt ask even beyond `MAX_ASKING`: its group has assumed members."""
         self._asking.add(attempt.id)
 
     def leave_turn(self, attempt: Attempt) -> None:
-        """Let another attempt ask in the place of one that has all its answers."""
+        """Free the turn of an attempt that has all its answers, for the next in line."""
         self._asking.discard(attempt.id)
 
     def next_in_line(self) -> Attempt | None:
@@ -109,7 +109,7 @@ class PendingExtenderCalls:
     def ask_about_nodes(self, attempt: Attempt, *, tries_nominated: bool) -> bool:
         """Ask about the nodes that fit; return whether an answer must be awaited.
 
-        With `tries_nominated` about the node alone that the pod is nominated to, if it fits.
+        With `tries_nominated`, ask about the nominated node of the pod only, if it fits.
         """
         core = self._core
         asked = self._extenders.about_nodes(attempt.pod)
@@ -176,7 +176,7 @@ class PendingExtenderCalls:
     # --- answers --------------------------------------------------------------------------------
 
     def take(self, number: int, answer: Answer) -> bool:
-        """Take over an answer; return whether no more answers must be awaited.
+        """Handle an answer; return whether the attempt has all the answers it needs.
 
         Raises:
             ExtenderError: an extender that cannot be ignored has failed to filter.
@@ -199,7 +199,7 @@ class PendingExtenderCalls:
         return None if info is None or info.node is None else info.pods
 
     def _note(self, extender: int, answer: Answer) -> None:
-        """Note an answer or its absence, for extenders that keep being late."""
+        """Record whether an answer was late; log when that suspends the extender."""
         core = self._core
         if self._extenders.note(extender, answer, core.now):
             name = self._extenders.all[extender].name
@@ -218,7 +218,7 @@ class PendingExtenderCalls:
         return None if skipped else number
 
     def forget(self, attempt: Attempt) -> None:
-        """Drop the questions and the turn of an attempt that asks no more."""
+        """Drop the open questions and the turn of an attempt that asks no more."""
         if attempt.extender_calls is not None:
             for number in attempt.extender_calls.open:
                 self._open.pop(number, None)
@@ -229,7 +229,7 @@ class PendingExtenderCalls:
         self.on_end(attempt)
 
     def sort_anew(self) -> None:
-        """Sort the line anew by the profiles that are in force now.
+        """Sort the line again by the QueueSort plugin of the current profiles.
 
         Cost: O(pods in the line).
         """

@@ -1,4 +1,4 @@
-"""The steps of a cycle after a pod was popped, alone or with others of its group.
+"""The steps of the scheduling cycle that single pods and members of groups share.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule, schedulingCycle) v1.36.
 """
@@ -21,14 +21,14 @@ from scheduler.kernel.framework.types import Failure
 
 
 class Placing:
-    """The steps that single pods and members of groups have in common."""
+    """Runs steps of the scheduling cycle for one pod."""
 
     def __init__(self, core: EngineState, attempts: Attempts) -> None:
         self._core = core
         self._attempts = attempts
 
     def skips(self, pod: PodInfo) -> bool:
-        """End the attempt of a pod that needs no node; return whether it did."""
+        """Skip a popped pod that is terminating or assumed; return whether it was skipped."""
         core = self._core
         if not (pod.is_terminating or core.cache.state_of(pod.uid) is PodState.ASSUMED):
             return False
@@ -87,7 +87,7 @@ class Placing:
         )
 
     def assume(self, attempt: Attempt, node_name: str, state: CycleState) -> None:
-        """POPPED or ASKING to ASSUMED."""
+        """Assume the pod on the node, and end its nomination."""
         core = self._core
         pod = attempt.pod.on_node(node_name)
         attempt.placed, attempt.cycle_state = pod, state
@@ -95,12 +95,11 @@ class Placing:
         if core.extenders.all:
             self._attempts.extender_calls.forget(attempt)
         core.cache.assume_pod(pod)
-        for problem in core.states.reserved(pod):
-            core.report("Plugin failed", pod.key, problem)
+        core.states.reserved(pod)
         core.queue.found_place(pod.uid, node_name)
 
     def reserve(self, attempt: Attempt) -> tuple[Status, dict[str, float]]:
-        """ASSUMED to RESERVED; return the failure of Reserve, or the result of Permit."""
+        """Run Reserve, then Permit; return the failed status of Reserve, or Permit's result."""
         framework, pod = attempt.framework, attempt.pod
         self._attempts.advance(attempt, AttemptEvent.RESERVE)
         status = framework.run_reserve_plugins(attempt.cycle_state, pod, pod.node_name)

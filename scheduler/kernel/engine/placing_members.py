@@ -1,4 +1,4 @@
-"""A place for each member of a pod group, as far as there is one.
+"""Finds a node for each member of a pod group, if there is one.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
@@ -25,7 +25,7 @@ from scheduler.kernel.framework.types import Failure
 
 
 class PlacingMembers:
-    """Places members one after the other; the work is counted to the step at hand."""
+    """Places members one after the other, and counts the work to the current step."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class PlacingMembers:
         self._step = placements.step
 
     def place(self, members: Sequence[Member], choice: PlacementChoice) -> Steps[PlacementChoice]:
-        """Find a place for one member after the other; an error ends it.
+        """Place one member after the other until one fails with an error.
 
-        Yields between steps. If the cluster changes then, the choice may change too; the final one
-        is returned.
+        Yields between steps. If the cluster changes meanwhile, the choice may change too. Returns
+        the final choice.
         """
         batch, last = Batch(self._core), None
         for number, member in enumerate(members):
@@ -79,7 +79,7 @@ class PlacingMembers:
     def _give_way(
         self, members: Sequence[Member], choice: PlacementChoice
     ) -> Steps[PlacementChoice]:
-        """Let others run; return the choice afterwards, a new one if anything changed."""
+        """Yield to other events; return the choice, renewed if the cluster has changed."""
         before = self._core.cluster_version
         yield
         if self._core.cluster_version == before:
@@ -87,7 +87,7 @@ class PlacingMembers:
         return self._placements.renewed(choice, [each.attempt for each in members])
 
     def _takes_up(self, member: Member) -> bool:
-        """Bring a member up to date at its turn; return whether it is still there."""
+        """Update a member to the newest version of its pod; return False if it has left."""
         if member.has_left:
             return False
         newest = self._core.queue.get(member.attempt.pod.uid)
@@ -121,7 +121,7 @@ class PlacingMembers:
             self._placing.assume(attempt, found.suggested_host, found.state)
             permit = self._placing.reserve(attempt)
         else:
-            # Plugins reserve nothing on a node that is full until its victims are gone.
+            # Reserve plugins do not run: the node is full until the victims are gone.
             preemption, state = found
             member.preemption = preemption
             self._placing.assume(attempt, preemption.nominated_node_name, state)
@@ -129,13 +129,13 @@ class PlacingMembers:
             permit = self._placing.permit(attempt)
         member.note_permit(*permit)
         if member.failure is not None and member.failure.is_rejection:
-            # It is given back at once: the place is there for the next members.
+            # Unreserve and forget it now, so that the next members can use its room.
             self._failures.handle_scheduling_failure(attempt, member.failure)
 
     def _found(
         self, member: Member, batch: Batch
     ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure | None:
-        """Find a node for a member, or one that can be cleared for it, or the failure.
+        """Find a node for a member, or one with victims to evict for it, or the failure.
 
         Returns:
             None while extenders are asked.
@@ -166,7 +166,7 @@ class PlacingMembers:
     def _post_filter(
         self, member: Member, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult, CycleState] | Failure | None:
-        """Find a node that can be cleared for a member; no pod is evicted before the end."""
+        """Find a node and victims for a member; they are evicted only at the end of the cycle."""
         attempt = member.attempt
         if attempt.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
@@ -191,7 +191,7 @@ class PlacingMembers:
             return stayed
         for each in stayed:
             if each.failure is None and each.has_left:
-                # Its node is gone, or a more important pod has its place: it is in the queue again.
+                # Its node was deleted or it was preempted, so it has been requeued.
                 why = each.attempt.queued.last_failure
                 each.failure = Failure(why, is_rejection=True)
         placed = (each for each in stayed if each.has_place)

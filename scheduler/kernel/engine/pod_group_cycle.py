@@ -1,18 +1,18 @@
-"""The cycle of a pod group: all members that wait are placed, and go on together.
+"""The cycle of a pod group: it places all waiting members, which then bind together.
 
-Each member has an attempt of its own, which is assumed and reserved like that of any pod. So later
-members see earlier ones, and a member that fails later fails alone. If Permit allows no place,
-all is given back in reverse.
+Each member has an attempt of its own, and is assumed and reserved like any pod. So later members
+see earlier ones, and a member that fails in its binding cycle fails alone. If Permit allows no
+member, all are unreserved and forgotten in reverse order.
 
-A group that is small, or of equal members, takes one step. A larger one goes on with the next
-steps, and no other group or pod is taken off the queue before its end. Between them the cluster
-changes. Members that are placed keep their places as pods do that Permit holds. Those that leave,
-or whose nodes do, drop out, and Permit runs again.
+A group that is small, or of equal members, takes one step. A larger group takes several steps, and
+no other pod is popped before its end. The cluster may change between steps. Placed members stay
+assumed, like pods that wait in Permit. Members drop out if they or their nodes are deleted; then
+Permit runs again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
-Differs: upstream places on a copy, and assumes those that go on a second time. It evicts pods for a
-member before it knows whether the group fails all the same. Groups that fail wait for the events of
-their members, where upstream tries them again after back-off.
+Differs: upstream places members on a copy, and then assumes them again. It evicts victims for one
+member even if the group fails. A failed group waits here for events that help its members; upstream
+retries it after backoff.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -73,9 +73,9 @@ class PodGroupCycle:
     """Places the members of one group at a time.
 
     Attributes:
-        members: the members of the group that is under way; empty between groups.
-        step: the work of the step at hand.
-        asking: the groups that ask extenders before their turn.
+        members: the members of the group under way; empty between groups.
+        step: the work of the current step.
+        asking: the groups that ask extenders before their cycle.
         decided: UID of a member of the group that was under way last.
     """
 
@@ -99,7 +99,7 @@ class PodGroupCycle:
         self._rejections = 0
         """Number of attempts that had been rejected at the end of the last step."""
         self._was_seen = False
-        """Whether another attempt was rejected while members had their places."""
+        """Whether another attempt was rejected while members were assumed."""
         self._room_keeper = room_keeper
         self.members: Sequence[Member] = ()
         self.decided = ""
@@ -110,18 +110,19 @@ class PodGroupCycle:
 
     @property
     def has_turn(self) -> bool:
-        """Whether a group may go on, or begin without being popped."""
+        """Whether the group under way may continue, or a group with all its answers may begin."""
         return not self.asking.is_waiting if self.members else bool(self.asking.ready)
 
     def schedule(self, first: QueuedPodInfo) -> int:
-        """Begin the group of a pod that was popped; return the number of members in this step."""
+        """Begin the group of a popped pod; return the number of members in this step."""
         known = self._known(first.pod_info)
         # 1. All members that wait and are not gated, the most important one first.
         popped = [first] if known is None else self._popped(first, known)
-        # 2. Those that need no node drop out.
+        # 2. Members that need no node drop out. The others have one place in the queue's order.
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
-        members = [Member(self._attempts.begin(each)) for each in queued]
-        # 3. Extenders are asked about them, before their group's turn.
+        order = self._core.order_of(popped[0])
+        members = [Member(self._attempts.begin(each, order)) for each in queued]
+        # 3. Members ask extenders before the cycle of their group.
         if members and self.asking.begin(members):
             return len(members)
         self._begin(members)
@@ -149,7 +150,7 @@ class PodGroupCycle:
             self._begin(sorted(here, key=lambda each: turn_of(each.attempt.queued)))
         self.decided = self.members[0].attempt.pod.uid if self.members else ""
         self.step.begin()
-        # Pods rejected because of the members' places are woken when these are given back.
+        # Pods that were rejected while members were assumed are moved if these members fail.
         self._was_seen |= self._rejections != self._failures.rejections
         try:
             next(self._steps)
@@ -167,14 +168,14 @@ class PodGroupCycle:
         """All steps of the cycle: each ends at a yield."""
         if not members:
             return
-        # 4. One profile decides about all of them.
+        # 4. All members must name the same profile.
         failure = of_several_profiles([each.attempt.pod for each in members])
         if failure is not None:
             for each in members:
                 each.failure = failure
             yield from self._settle(members)
             return
-        # 5. A place for each, as far as there is one. To pop very many has taken a step.
+        # 5. Place each member if a node fits. The pops count as work of this step.
         self.step.spend(len(members))
         known = self._known(members[0].attempt.pod)
         running = 0 if known is None else known.scheduled
@@ -185,17 +186,17 @@ class PodGroupCycle:
             if choice.failure is None:
                 choice = yield from self._placing_members.place(members, choice)
         core.metrics.pod_groups.algorithm_duration.observe(core.stopwatch() - start)
-        # 6. They go on, or all is given back.
+        # 6. Start the binding cycles of the members, or unreserve and requeue them.
         members = self._placing_members.still_there(members)
         lacking = [each.failure.message for each in members if each.failure is not None]
         if not members:
             return
-        # The group may be another by now, or none.
+        # The group may have been replaced or deleted in the meantime.
         known = self._known(members[0].attempt.pod)
         (reason, message), found = yield from self._ended(members, choice, known)
         is_scheduled = reason == SCHEDULED
         is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
-        # The place taken last is given back first.
+        # Failed members are unreserved in reverse order.
         in_order = members if is_scheduled else reversed(members)
         yield from self._settle(in_order, again=is_outdated)
         core.metrics.pod_groups.attempt_ended(
@@ -234,7 +235,7 @@ class PodGroupCycle:
     def _ended(
         self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None
     ) -> Steps[tuple[Conclusion, GroupVictims | None]]:
-        """Search for victims, and conclude the attempt or make room for the whole group."""
+        """Search for victims; evict them for the whole group, or conclude without them."""
         group = None if known is None else known.group
         if choice.failure is not None and not choice.failure.is_rejection:
             group = None
@@ -272,7 +273,7 @@ class PodGroupCycle:
     ) -> Conclusion:
         """Evict the victims of a group that does not fit."""
         status, why = found.status, choice.verdict(GROUP_FAILS)
-        # Where all victims are gone, the group fails as it did: in the only placement there is.
+        # If the group fails even without all possible victims, `why` names its only placement.
         message = f"{why}, {why if status.message == GROUP_FAILS else status.message}"
         if status.code is Code.ERROR:
             return refused(members, Failure(status.message))
@@ -320,7 +321,7 @@ class PodGroupCycle:
         return UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
 
     def _wake_by_others(self, members: Sequence[Member]) -> None:
-        """Have members that fail in one placement woken by events that may help in any other."""
+        """Add the plugins whose events may help failed members in any other placement."""
         wakers = self._placements.wakers(members[0].attempt)
         for each in members:
             if each.failure is not None and each.failure.is_rejection:
@@ -328,11 +329,11 @@ class PodGroupCycle:
                 each.failure = replace(each.failure, unschedulable_plugins=plugins)
 
     def _settle(self, members: Iterable[Member], *, again: bool = False) -> Iterator[None]:
-        """Bind the members that have a place; fail the others, and give back their places.
+        """Start the binding cycles of members without a failure; unreserve and fail the others.
 
-        With `again` the failed ones are tried again after their back-off, whatever happens.
+        With `again`, failed members are requeued with backoff, whether or not an event comes.
         """
-        # Else its attempts would follow one another without end where nodes change for ever.
+        # Without the wait, long attempts could follow one another without end as nodes change.
         waits_out = self.step.took_long
         for member in members:
             if self.step.is_over:
@@ -349,10 +350,10 @@ class PodGroupCycle:
                     self._core.queue.try_again(member.attempt.pod.uid)
 
     def _fail(self, member: Member, failure: Failure) -> None:
-        """Fail a member, give back its place, and evict the victims that it is to replace."""
+        """Fail and unreserve a member, and evict the victims of its preemption."""
         attempt = member.attempt
         if self._is_held(attempt.pod):
-            # Since it was tried. It would keep its room from others, and nothing would try it.
+            # Its group is held by now: a nomination would keep room that no attempt uses.
             member.preemption = None
             failure = replace(failure, nominated_node_name="")
         if member.preemption is not None and self._core.queue.get(attempt.pod.uid) is not None:
@@ -367,20 +368,20 @@ class PodGroupCycle:
         return bool(groups.why_held(pod.namespace, pod.group_name))
 
     def _start(self, member: Member) -> None:
-        """Bind a member, unless a Permit plugin holds it that decides per pod."""
+        """Start the binding cycle of a member, unless a Permit plugin for single pods holds it."""
         attempt, status, timeouts = member.attempt, SUCCESS, dict[str, float]()
         of_groups = attempt.framework.plugins.group_plugins
         if member.waits_for - of_groups:
             status, waits = self._placing.permit(attempt)
             timeouts = {name: waits[name] for name in waits.keys() - of_groups}
-        # The group's own plugins have nothing left to wait for.
+        # The group's own Permit plugins have nothing left to wait for.
         status = SUCCESS if status.code is Code.WAIT else status
         self._binding.permitted(attempt, status, timeouts)
 
     def _note(
         self, members: Sequence[Member], attempt: GroupAttempt, wanted: tuple[str, str, str]
     ) -> None:
-        """Remember the attempt, and write the condition of the group if that changes it."""
+        """Store the attempt, and write the condition of the group if it changes."""
         groups, pod = self._core.groups, members[0].attempt.pod
         known = self._known(pod)
         if groups is None or known is None:

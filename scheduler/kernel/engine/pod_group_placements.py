@@ -5,8 +5,8 @@ members decides, the number is exact: the best placement is known before any mem
 the placements that may be large enough are tried one after the other, on a copy of the cluster.
 That takes as many steps as it needs.
 
-Rows may be those of other nodes once the cluster has changed. So a placement has a name, by which
-it is made again then.
+After a change of the cluster, a row may stand for another node. So a placement has a name, by which
+it is generated again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm,
 findBestPlacement) v1.36.
@@ -121,7 +121,7 @@ class PodGroupPlacements:
     """Chooses placements.
 
     Attributes:
-        step: the step at hand, to which the work is counted.
+        step: the current step, which counts the work.
     """
 
     def __init__(self, core: EngineState, step: GroupStep) -> None:
@@ -143,9 +143,9 @@ class PodGroupPlacements:
             return PlacementChoice(failure=self._core.failure(attempts[0].pod.key, problem))
 
     def renewed(self, choice: PlacementChoice, attempts: Sequence[Attempt]) -> PlacementChoice:
-        """Make the chosen placement again after the cluster has changed.
+        """Generate the chosen placement again after the cluster has changed.
 
-        Members that have a place already tie the others to it.
+        Members that are already placed limit the others to the same placement.
         """
         if choice.rows is None:
             return replace(choice, is_renewed=True)
@@ -155,7 +155,7 @@ class PodGroupPlacements:
             return replace(choice, failure=self._core.failure(attempts[0].pod.key, problem))
 
     def wakers(self, attempt: Attempt) -> frozenset[str]:
-        """The plugins whose events may help in the placements that were not reported."""
+        """The plugins whose events may help in placements other than the reported one."""
         core, framework = self._core, attempt.framework
         try:
             found = framework.filtering.find_nodes_that_fit(
@@ -283,7 +283,7 @@ class PodGroupPlacements:
             rows = placements.rows(placements.numbers.item(at))
             tried = yield from trial.place(rows, all_of_them=True)
             if tried.status.code is Code.ERROR:
-                # It fails again where the placement is chosen, and is reported then.
+                # The error will recur when members are placed there, and is reported then.
                 return _at(placements, at)
             if tried.status.is_success:
                 whole.append((at, tried))
@@ -301,7 +301,7 @@ class PodGroupPlacements:
         """Choose the best of the placements in which a trial has placed the group."""
         chosen = 0
         if len(whole) > 1:
-            # Each pod is a kind of its own here: only some of those that are equal may fit.
+            # Each pod has a row of its own here: only some of several equal pods may fit.
             placed = np.array([[host is not None for host in each.hosts] for _, each in whole]).T
             there = placements.only(np.array([at for at, _ in whole]))
             candidates = FeasiblePlacements(there, pods, placed.astype(np.intp))
@@ -311,7 +311,7 @@ class PodGroupPlacements:
 
 
 def _by_kind(pods: Sequence[PodInfo]) -> Iterable[list[PodInfo]]:
-    """The members as lists of equal ones."""
+    """The members as lists of equal members."""
     of_kind: dict[int, list[PodInfo]] = {}
     for pod in pods:
         of_kind.setdefault(id(pod.kind), []).append(pod)
@@ -352,8 +352,8 @@ def _room_for(
 ) -> Indices | None:
     """Number of pods of a class that each row can take, as far as row-local filters tell.
 
-    A row that is full of them stays full when more come. So the number is found by halving. Most
-    rows can take `most`, so that is tried first.
+    A row that is full stays full as pods are added, so bisection finds the number. Most rows can
+    take `most`, so that is tried first.
 
     Each of the rows takes at least one pod. No more than `most` are counted on a row, 1 or more.
 

@@ -1,12 +1,12 @@
-"""Preemption carried out: victims are evicted, and the preemptor is held back meanwhile.
+"""Carries out preemption: evicts the victims, and gates the preemptor meanwhile.
 
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync,
 PreemptPod) v1.36.
 Differs: a victim is evicted once, however many preemptors wait for it; victims differ by UID.
 An API server that is restored from a backup forgets evictions: the scheduler requests them again.
-If a preemptor is gone or has lost its place, its victims that are not evicted yet stay.
-After a failure the preemptor backs off. Upstream tries it at once, and so without end when a right
-is missing.
+If a preemptor is gone or loses its nomination, victims whose eviction was not sent stay.
+After a failure the preemptor is requeued with backoff. Upstream retries it at once, and so without
+end when a permission is missing.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -78,8 +78,8 @@ class _Run(msgspec.Struct):
 class PreemptionExecutor:
     """All evictions under way.
 
-    An answer only means that the API server has received an eviction. The preemptor waits until the
-    watch shows the victim leaving. Before that, it would see the victim staying and choose again.
+    An answer only means that the API server has accepted an eviction. The preemptor waits until the
+    watch shows the victim leaving. Before that, its attempt would choose victims again.
     """
 
     def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
@@ -98,7 +98,7 @@ class PreemptionExecutor:
         self._leaving: set[str] = set()
         """Pods that the watch has shown leaving, and that are not gone yet."""
         self._displaced: set[str] = set()
-        """Pods that lost their nomination to more important ones, until the watch shows it."""
+        """Pods that lost their nomination to more important ones, until the watch shows that."""
 
     def begin(self, pod: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims for a pod, but for those that are leaving already."""
@@ -130,7 +130,7 @@ class PreemptionExecutor:
             self._evict(victim, preemptor)
 
     def evicted(self, uid: str, *, was_there: bool) -> None:
-        """Take note that the API server has deleted a victim, now or earlier."""
+        """Handle the answer that the API server has deleted a victim, now or earlier."""
         victim, preemptor = self._asked.pop(uid, (None, None))
         if victim is None or preemptor is None:
             return
@@ -139,12 +139,12 @@ class PreemptionExecutor:
         if uid in self._leaving:
             return
         if uid in self._wanted or self._core.cache.pods.get(uid) is not None:
-            # Also if no preemptor waits for it any more: the next one need not evict it. Also if
-            # the victim has lost its place meanwhile: the watch is still to show it leaving.
+            # Even if no preemptor waits for the victim now, a later one must not evict it again.
+            # Even if the victim is forgotten by the cache, the watch has yet to show it leaving.
             self._accepted[uid] = (victim, self._core.now)
 
     def failed(self, uid: str, message: str) -> None:
-        """Take note that a victim could not be evicted."""
+        """Handle the answer that a victim could not be evicted."""
         victim, preemptor = self._asked.pop(uid, (None, None))
         if victim is None or preemptor is None:
             return
@@ -155,14 +155,14 @@ class PreemptionExecutor:
         self._settle(uid, has_failed=True)
 
     def leaving(self, uid: str) -> None:
-        """Take note that a pod is gone or being deleted, whatever deleted it."""
+        """Handle a pod that is terminating or gone, whatever deleted it."""
         self._accepted.pop(uid, None)
         self._leaving.add(uid)
         self.needs_no_room(uid)
         self._settle(uid)
 
     def needs_no_room(self, uid: str) -> None:
-        """End the preemption for a pod that waits no more, or for its group if all have stopped."""
+        """End the preemption for a pod that left the queue, or for its group if no member waits."""
         self.drop(uid)
         for run in [run for run in self._runs.values() if uid in run.preemptor.pods]:
             others = (pod for pod in run.preemptor.pods if pod != uid)
@@ -170,26 +170,26 @@ class PreemptionExecutor:
                 self.drop(run.preemptor.uid)
 
     def drop_for(self, pods: Collection[PodInfo]) -> None:
-        """Some pods may not be tried any more, nor may the group that they are of."""
+        """End the preemptions for some pods that are held now, and for their group."""
         uids = {pod.uid for pod in pods}
         for run in [run for run in self._runs.values() if not uids.isdisjoint(run.preemptor.pods)]:
             self.drop(run.preemptor.uid)
 
     def stays(self, uid: str) -> None:
-        """Take note that a pod is not being deleted; a restored one can be evicted again."""
+        """Forget that a pod was leaving: a pod restored from a backup can be evicted again."""
         self._leaving.discard(uid)
 
     def gone(self, uid: str) -> None:
-        """Take note that a pod is gone; until then, an evicted pod is not evicted again.
+        """Handle a pod that is gone; until then, an evicted pod is not evicted again.
 
-        Deletion under way is no end: the cache does not show it while the pod is assumed.
+        A terminating pod is not gone. The cache does not show that an assumed pod is terminating.
         """
         self.leaving(uid)
         self._leaving.discard(uid)
         self._displaced.discard(uid)
 
     def no_longer_displaced(self, uid: str) -> bool:
-        """Take note that a pod lost its nomination; return whether a more important one took it."""
+        """Forget a displaced pod; return whether a more important pod had taken its nomination."""
         is_displaced = uid in self._displaced
         self._displaced.discard(uid)
         return is_displaced
@@ -205,7 +205,7 @@ class PreemptionExecutor:
                 self._evict(victim, self._runs[preemptor].preemptor)
 
     def drop(self, preemptor: str) -> None:
-        """End the preemption for a preemptor; evictions not requested yet do not happen."""
+        """End the preemption for a preemptor; evictions not requested yet are dropped."""
         run = self._runs.pop(preemptor, None)
         if run is None:
             return
@@ -213,7 +213,7 @@ class PreemptionExecutor:
         for pod in self._held_back(run.preemptor):
             self._core.queue.open_gate(pod)
         for victim in (*run.first, run.last.uid):
-            # Once the last victim was seen leaving, only later preemptors are here.
+            # After the last victim was seen leaving, only later preemptors wait for it here.
             waiting = self._wanted.get(victim, [])
             if preemptor not in waiting:
                 continue
@@ -230,7 +230,7 @@ class PreemptionExecutor:
         return dict.fromkeys((*preemptor.pods, *known.waiting))
 
     def drop_all(self) -> None:
-        """End all preemptions: the plugins of a new configuration may not hold preemptors back."""
+        """End all preemptions: the plugins of a new configuration may not gate preemptors."""
         for preemptor in list(self._runs):
             self.drop(preemptor)
 
@@ -273,14 +273,14 @@ class PreemptionExecutor:
         )
 
     def _is_leaving(self, victim: PodInfo) -> bool:
-        """Whether a victim was seen leaving: the cache does not show it of an assumed pod."""
+        """Whether a victim is terminating; the cache does not show that of an assumed pod."""
         return victim.is_terminating or victim.uid in self._leaving
 
     def _is_evicted(self, uid: str) -> bool:
         return uid in self._asked or uid in self._accepted or uid in self._leaving
 
     def _settle(self, uid: str, *, has_failed: bool = False) -> None:
-        """Go on with the preemptors that waited for a victim."""
+        """Advance the preemptors that waited for a victim."""
         for preemptor in self._wanted.pop(uid, ()):
             run = self._runs[preemptor]
             run.has_failed |= has_failed
@@ -294,7 +294,7 @@ class PreemptionExecutor:
                 self._evict(run.last, run.preemptor)
 
     def _end(self, run: _Run, victim: str) -> None:
-        """Release a preemptor; after a failure it is tried again when it has backed off."""
+        """End the run of a preemptor; after a failed eviction, requeue its pods with backoff."""
         core = self._core
         self.drop(run.preemptor.uid)
         result = "error" if run.has_failed else "success"
@@ -304,11 +304,11 @@ class PreemptionExecutor:
             for pod in run.preemptor.pods:
                 core.queue.try_again(pod)
         elif core.cache.pods.get(victim) is None:
-            # It lost its place before it was gone: no end of a running pod wakes the preemptor.
+            # The cache no longer has the victim, so its end moves no pod: activate the preemptor.
             core.queue.activate(run.preemptor.pods)
 
     def _taken_back(self, preemptor: Preemptor, victim: PodInfo) -> bool:
-        """Whether the victim could be stopped before the API server knew of it."""
+        """Stop a victim before its bind request; return whether that was possible."""
         attempt = self._attempts.of(victim.uid)
         if attempt is None or attempt.state not in REVOCABLE:
             return False

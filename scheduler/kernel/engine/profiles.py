@@ -17,7 +17,7 @@ class EngineProfiles(msgspec.Struct, frozen=True):
     Attributes:
         frameworks: the profiles by scheduler name.
         percentage_of_nodes_to_score: the default for profiles without one of their own.
-        backoff: the back-off of pods that failed.
+        backoff: the backoff of pods that failed.
     """
 
     frameworks: Mapping[str, Framework]
@@ -26,7 +26,7 @@ class EngineProfiles(msgspec.Struct, frozen=True):
 
 
 ProfilesOf: TypeAlias = Callable[[dict[str, Any]], EngineProfiles]
-"""Builds the rules of a configuration in plain values; raises `SchedulerError`."""
+"""Builds the profiles of a configuration in plain values; raises `SchedulerError`."""
 
 
 def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:

@@ -1,7 +1,7 @@
-"""Room that is kept for a pod or a pod group: nominations made, given up, and shown to others.
+"""Keeps room for a pod or a pod group by nominations, gives it up, and shows it to plugins.
 
-The choice of that room is in `preemption.kept_room` and the plugin KeepRoom. Where no profile has
-that plugin, nothing is done here.
+The choice of that room is in `preemption.kept_room` and the plugin KeepRoom. Without that plugin in
+a profile, this module does nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class RoomKeeper:
         return self._core.states.known(KeptRoom)
 
     def begin(self, members: Sequence[Member]) -> None:
-        """Begin a group: the room that is kept for its members is free for all of them."""
+        """Begin a group: drop its nominations, so that all members may use the room kept for it."""
         kept, nominator = self._kept, self._core.queue.nominator
         if kept is not None and kept.rooms():
             for each in members:
@@ -54,7 +54,7 @@ class RoomKeeper:
                     nominator.delete_nominated_pod_if_exists(each.attempt.pod.uid)
 
     def _started(self, group: PodGroup, members: Sequence[Member]) -> None:
-        """Free the room that was kept for a group which has its places now."""
+        """Free the room that was kept for a group whose members are now placed."""
         kept = self._kept
         if kept is None:
             return
@@ -76,8 +76,8 @@ class RoomKeeper:
     ) -> Steps[Conclusion]:
         """Nominate the members of a group that does not fit, if room is to be kept for it.
 
-        Members that fail have their failure, and may have their place still. The message of the
-        conclusion that is returned names the room that is kept.
+        Failed members have their failure set, and may still be assumed. The message of the returned
+        conclusion names the kept room.
         """
         reason, message = conclusion
         if reason == SCHEDULED:
@@ -108,10 +108,10 @@ class RoomKeeper:
     def keep(
         self, step: GroupStep, group: PodGroup | None, members: Sequence[Member]
     ) -> Steps[str]:
-        """Nominate members, or a single pod without a group, that have failed, if it is their turn.
+        """Nominate failed members, or a failed single pod, to room if it is their turn to have it.
 
         Returns:
-            The message about the room that is kept, or why none is; empty for nothing to say.
+            The message about the kept room, or the reason for none; empty if there is neither.
         """
         plugin = _plugin_of(members[0].attempt)
         if plugin is None or self._kept is None:
@@ -178,7 +178,7 @@ class RoomKeeper:
     # --- time -----------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Give up room that is no longer needed, try the pods whose turn it is, and wake others."""
+        """Give up room that is no longer needed, activate pods at their turn, and move others."""
         kept, core = self._kept, self._core
         if kept is None:
             return
@@ -199,7 +199,7 @@ class RoomKeeper:
         self._wake_for_devices()
 
     def _reviewed(self, kept: KeptRoom, room: RoomReservation) -> RoomReservation | None:
-        """Review kept room, and return the rest; it is soon chosen anew if it may be useless."""
+        """Give up the room of pods that lost it; return the rest, due for review if in doubt."""
         nominated, catalog = self._nominated(room), self._core.states.known(ClaimCatalog)
         lost = [pod for pod in nominated if catalog is not None and not catalog.has_claims(pod)]
         if room.is_ending or len(lost) == len(nominated):
@@ -219,7 +219,7 @@ class RoomKeeper:
         return any(not _is_like(nodes.get(name), node) for name, node in room.nodes.items())
 
     def _wake_for_devices(self) -> None:
-        """Wake pods that wait for devices if some devices are no longer kept."""
+        """Move pods that wait for devices, if some devices are no longer kept."""
         catalog, shown = self._core.states.known(ClaimCatalog), self._devices_shown
         if catalog is None:
             return
@@ -228,7 +228,7 @@ class RoomKeeper:
             self._core.queue.move_all_to_active_or_backoff_queue(*DEVICES_FREED)
 
     def _show_devices(self, kept: KeptRoom) -> None:
-        """Show the kept devices to decisions about devices."""
+        """Give the kept devices to the `ClaimCatalog`, where the device allocator reads them."""
         catalog = self._core.states.known(ClaimCatalog)
         if catalog is not None:
             rooms = kept.rooms()

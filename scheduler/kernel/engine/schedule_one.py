@@ -34,11 +34,11 @@ class SchedulingLoop:
     """Takes pods off the queue and finds nodes for them.
 
     Attributes:
-        decided: UID of the pod that was scheduled last; empty if the last step was about none.
+        decided: UID of the pod, or of one group member, of the last step; empty for none.
         scheduled: number of pods in the last step.
         group_cycle: the cycle of pod groups; for reading.
         room_keeper: keeps room for pods and groups that wait long.
-        waking: wakes the members of groups; for reading.
+        waking: activates the members of groups; for reading.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class SchedulingLoop:
 
     @property
     def has_turn(self) -> bool:
-        """Whether an attempt may go on: of a group, no longer held by Permit, or with extenders.
+        """Whether members are to be activated, or an attempt continues before the next pop.
 
-        Or members of a group are still to be woken.
+        Such an attempt is of the group under way, was settled by Permit, or may ask extenders now.
         """
         return (
             bool(self.waking.asleep or self._core.waiting.settled)
@@ -78,14 +78,14 @@ class SchedulingLoop:
         )
 
     def schedule(self, limit: int) -> None:
-        """Let an attempt go on, of a group or to ask extenders, or schedule the next ready pods.
+        """Continue the group under way or an attempt that may ask extenders, or else pop pods.
 
-        At most `limit` equal pods are scheduled; the first one that is not placed is the last.
+        At most `limit` equal pods are scheduled; the step ends after a pod that gets no node.
         """
         core = self._core
         self.decided, self.scheduled = "", 0
         if core.waiting.settled or self.waking.asleep:
-            return  # Their turn comes after each event; what they give back is there for the next.
+            return  # `Engine.handle` serves these first: they may free room for the next pod.
         if self.group_cycle.has_turn:
             self.scheduled = self.group_cycle.go_on()
             self.decided = self.group_cycle.decided
@@ -99,7 +99,7 @@ class SchedulingLoop:
         if attempt is not None:
             self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
             return
-        # Nothing is taken off the queue while the group under way waits for an extender.
+        # No pod is popped while the group under way waits for an extender.
         queued = None if self.group_cycle.asking.is_waiting else core.queue.pop()
         if queued is not None and core.is_member(queued.pod_info):
             self.decided = queued.pod_info.uid
@@ -108,7 +108,7 @@ class SchedulingLoop:
             self._schedule_batch(queued, batch)
 
     def _schedule_batch(self, first: QueuedPodInfo, batch: Batch) -> None:
-        """Schedule a pod that was popped, and equal ones that come next."""
+        """Schedule a popped pod, then pop and schedule the equal pods at the head of the queue."""
         core, queued = self._core, first
         while True:
             batch.left -= 1
@@ -126,7 +126,7 @@ class SchedulingLoop:
             return
 
     def answered(self, number: int, answer: Answer) -> None:
-        """Take over the answer of an extender to a question, or its absence."""
+        """Handle the answer of an extender to a question, or its failure to answer."""
         self.decided, self.scheduled = "", 0
         attempt = self._extender_calls.asked_by(number)
         if attempt is None:
@@ -140,7 +140,7 @@ class SchedulingLoop:
     # --- one pod --------------------------------------------------------------------------------
 
     def _schedule_one(self, queued: QueuedPodInfo, batch: Batch) -> bool:
-        """Schedule a pod that was popped; return whether it has found a place."""
+        """Schedule a popped pod; return whether it has a node."""
         core, pod = self._core, queued.pod_info
         self.scheduled += 1
         if self._placing.skips(pod):
@@ -156,10 +156,10 @@ class SchedulingLoop:
         return attempt.state in PLACED
 
     def _scheduling_cycle(self, attempt: Attempt, batch: Batch) -> None:
-        """The scheduling cycle of an attempt, or the rest of it once extenders have answered."""
+        """Run the scheduling cycle of an attempt, or continue it after answers of extenders."""
         core, framework, pod = self._core, attempt.framework, attempt.pod
         start = core.stopwatch()
-        # 1. The pod was popped. The result of an equal one may hold for it.
+        # 1. The result of an equal pod earlier in the batch may hold for this pod.
         result = batch.next_result(framework, pod)
         if result is None:
             too_much = exceeded_limit(pod.shape)
@@ -170,7 +170,7 @@ class SchedulingLoop:
             extender_calls, asks = self._extender_calls, core.extenders.about_nodes(pod)
             if asks and not extender_calls.take_turn(attempt):
                 return
-            # 2. The snapshot takes over what has changed.
+            # 2. Update the snapshot from the cache.
             batch.catch_up()
             framework.calls.step("Snapshot")
             # 3. Filter, with extenders where there are any. 4. Score, and pick a node.
@@ -189,15 +189,15 @@ class SchedulingLoop:
             result = found
         else:
             self._placing.note(attempt, result, start)
-        # 6. The pod counts as running there.
+        # 6. Assume the pod on its node.
         self._placing.assume(attempt, result.suggested_host, result.state)
-        # 7. Reserve and Permit, and on to the binding cycle.
+        # 7. Run Reserve and Permit, then start the binding cycle.
         self._binding.permitted(attempt, *self._placing.reserve(attempt))
 
     def _post_filter(
         self, attempt: Attempt, found: AttemptDiagnosis | Failure, batch: Batch
     ) -> None:
-        """Run PostFilter, as no node fits, or ask extenders anew."""
+        """Run PostFilter, or ask extenders about nodes that fit now; handle the failure, if any."""
         calls = attempt.extender_calls
         if isinstance(found, Failure):
             failure: Failure | None = found
@@ -209,7 +209,7 @@ class SchedulingLoop:
             self._failures.handle_scheduling_failure(attempt, failure)
 
     def _run_post_filter(self, attempt: Attempt, diagnosis: AttemptDiagnosis) -> Failure | None:
-        """Run PostFilter and return the failure; None if extenders or a search come first."""
+        """Run PostFilter; return the failure, or None while extenders or a search delay it."""
         result, status = self._placing.post_filter(attempt, diagnosis)
         if result is None:
             nominated = None if attempt.framework.plugins.post_filter else ""
@@ -231,7 +231,7 @@ class SchedulingLoop:
     # --- extenders ------------------------------------------------------------------------------
 
     def _ask_anew(self, attempt: Attempt, calls: ExtenderCalls, batch: Batch) -> Failure | None:
-        """Ask extenders again, as other nodes fit than those they were asked about."""
+        """Ask extenders about the nodes that fit now; return a failure after `MAX_CALLS` times."""
         if calls.begun >= MAX_CALLS:
             return Failure(NODES_CHANGE)
         if not self._extender_calls.ask_about_nodes(attempt, tries_nominated=False):
@@ -245,7 +245,7 @@ class SchedulingLoop:
     # --- measuring ------------------------------------------------------------------------------
 
     def _measured(self, attempt: Attempt, cycle: Callable[[], None]) -> None:
-        """Run a cycle in which plugins run; an error in it fails only the attempt."""
+        """Run a cycle with metrics and traces; an exception in it fails only this attempt."""
         core, calls, pod = self._core, attempt.framework.calls, attempt.pod
         self.decided = core.waiting.deciding = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)

@@ -1,4 +1,4 @@
-"""The end of attempts that fail, or that are not needed any more.
+"""Ends attempts that fail, or whose pods no longer need a node.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError,
 unreserveAndForget) v1.36.
@@ -53,17 +53,17 @@ DEVICES_FREED: Final = (
     ResourceClaim(FinalizedMeta(), status=ResourceClaimStatus(allocation=AllocationResult())),
     ResourceClaim(FinalizedMeta()),
 )
-"""The event, old and new object of a claim that gives its devices back."""
+"""The event, and the old and new object, of a claim whose devices are deallocated."""
 VOLUMES_FREED: Final = (
     ClusterEvent(EventResource.PERSISTENT_VOLUME, ActionType.UPDATE),
     PersistentVolume(ObjectMeta()),
     PersistentVolume(ObjectMeta()),
 )
-"""The same of a volume that gives its claim back."""
+"""The event, and the old and new object, of a volume that loses its claim."""
 
 
 class FailureHandler:
-    """Gives back what attempts have acquired, and puts their pods back into the queue.
+    """Unreserves and forgets the pods of failed attempts, and requeues them.
 
     Attributes:
         rejections: number of attempts that were rejected.
@@ -77,13 +77,13 @@ class FailureHandler:
     def handle_scheduling_failure(
         self, attempt: Attempt, failure: Failure, *, was_seen: bool = False
     ) -> None:
-        """Give everything back, put the pod into the queue again, and report the reason.
+        """Unreserve and forget the pod, requeue it, and report the failure.
 
-        A pod that was rejected must not be woken by the end of its own reservation: the event then
-        comes after it is back in the queue, and leaves it alone. Until then no plugin code runs
-        that may raise: the pod would be lost.
+        The event for its freed room must not move a rejected pod itself: it is sent after the
+        requeue, for all other pods. No plugin code that may raise runs before the requeue, since
+        the pod would be lost.
 
-        A place `was_seen` if others may have been refused it.
+        `was_seen`: whether other pods may have been rejected because of this pod on its node.
         """
         core = self._core
         self.rejections += failure.is_rejection
@@ -93,7 +93,7 @@ class FailureHandler:
             self._free(attempt)
         if not failure.is_rejection:
             core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
-        # Equal pods share it; what this evaluation counted is for its own outcome.
+        # Equal pods share the failure, but not the counts of nodes by reason.
         version = core.cluster_version if failure.fits_nowhere else ()
         shared = replace(failure, version=version, since=core.now, reasons={})
         self.requeue(attempt.queued, shared, is_nominated=attempt.is_nominated)
@@ -102,7 +102,7 @@ class FailureHandler:
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
 
     def stop(self, attempt: Attempt, failure: Failure, *, was_seen: bool = False) -> None:
-        """Fail an attempt that may be in PreBind: then once PreBind has ended.
+        """Fail an attempt; if it is in PreBind, cancel PreBind, and fail it when PreBind ends.
 
         A cancelled PreBind keeps its first failure. For `was_seen` see `handle_scheduling_failure`.
         """
@@ -112,17 +112,17 @@ class FailureHandler:
             self.handle_scheduling_failure(attempt, failure, was_seen=was_seen)
 
     def cancel_pre_bind(self, attempt: Attempt, failure: Failure) -> None:
-        """Cancel PreBind; when it has ended, the attempt fails, unless its pod is needed no more.
+        """Cancel PreBind; the attempt keeps its reservations until PreBind has ended.
 
-        PreBind may have a write under way: devices given back before its answer would be given to
-        another pod, and the API server might still carry it out.
+        PreBind may have a write under way. Devices freed before its answer could go to another pod,
+        although the API server may still carry out the write.
         """
         attempt.failure = failure
         self._attempts.advance(attempt, AttemptEvent.CANCEL, failure.message)
         self._core.out.append(Cancel(attempt.id))
 
     def abandon(self, attempt: Attempt, why: str) -> None:
-        """End an attempt that the pod needs no more: its room is free for others."""
+        """End an attempt whose pod needs no node, and move pods that its freed room may help."""
         if attempt.state is not AttemptState.BOUND:
             self.tell_outcome(attempt.queued, "gone", attempt, Failure(why))
         freed = self._roll_back(attempt, AttemptEvent.ABANDON, why)
@@ -139,13 +139,13 @@ class FailureHandler:
             self.handle_scheduling_failure(attempt, failure)
 
     def retry_unbound(self, attempt: Attempt, failure: Failure) -> None:
-        """Put the pod of an abandoned attempt back into the queue, if a profile still takes it."""
+        """Requeue the pod of an abandoned attempt, if a profile still schedules it."""
         if attempt.pod.spec.scheduler_name in self._core.frameworks:
             self._core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
             self.requeue(attempt.queued, failure, is_nominated=attempt.is_nominated)
 
     def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
-        """Give back all that the attempt has acquired; return whether that freed room."""
+        """Release all that the attempt has acquired; return whether the pod had been assumed."""
         core, pod, freed = self._core, attempt.pod, False
         acquired = ACQUIRED[attempt.state]
         self._attempts.advance(attempt, event, why)
@@ -168,17 +168,16 @@ class FailureHandler:
         for problem in failures:
             self._core.report("Unreserve failed", pod.key, problem)
         self._core.out.extend(writes)
-        for problem in self._core.states.unreserved(pod):
-            self._core.report("Plugin failed", pod.key, problem)
+        self._core.states.unreserved(pod)
 
     def _free(self, attempt: Attempt) -> None:
-        """Wake pods that may wait for what was freed.
+        """Move pods that the freed room, devices or volumes may help.
 
-        Differs: upstream wakes no pod for devices and volumes that were taken in memory only.
+        Differs: upstream moves no pod for devices and volumes that were reserved in memory only.
         """
         pod, wake = attempt.pod, self._core.queue.move_all_to_active_or_backoff_queue
         wake(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
-        # No watch shows the end of what was not written.
+        # No watch event shows the release of reservations that were only in memory.
         if pod.needs & DEVICES:
             wake(*DEVICES_FREED, but=pod.uid)
         if pod.needs & VOLUMES:
@@ -187,7 +186,7 @@ class FailureHandler:
     def requeue(
         self, queued: QueuedPodInfo, failure: Failure, *, is_nominated: bool = False
     ) -> None:
-        """Put a pod back into the queue, and report the reason: event, condition and nomination."""
+        """Requeue a pod, and report the failure: event, condition and nomination."""
         core = self._core
         if not core.queue.add_unschedulable_if_not_present(queued, failure):
             return
@@ -203,7 +202,7 @@ class FailureHandler:
             self._core.out.append(patch)
 
     def write_failed(self, uid: str, message: str) -> None:
-        """Try a pod again as after an error: no watch event about the object will wake it."""
+        """Retry a pod as after an error: no watch event of the unwritten object will move it."""
         core = self._core
         core.story.tell(Entry(core.now, uid, 0, "not written", message))
         core.queue.try_again(uid)
@@ -222,7 +221,7 @@ class FailureHandler:
         self._patch(queued.pod_info, failure)
 
     def ended(self, attempt: Attempt, result: str, failure: Failure | None = None) -> None:
-        """Count an attempt that came to a result."""
+        """Count an attempt that ended, and pass on its outcome."""
         core, profile = self._core, attempt.framework.profile_name
         core.metrics.attempt_ended(result, profile, core.now - attempt.start)
         self.tell_outcome(attempt.queued, result, attempt, failure)
@@ -245,7 +244,7 @@ class FailureHandler:
             core.report(OUTCOMES_END, queued.pod_info.key, problem)
 
     def end_waiting(self, uid: str, code: Code) -> None:
-        """End the wait of a pod that Permit holds no longer."""
+        """Remove a pod from the waiting pods, and observe the duration of its wait."""
         core = self._core
         waiting = core.waiting.remove(uid)
         if waiting is not None:

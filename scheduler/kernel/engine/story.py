@@ -17,7 +17,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         time: seconds of the events' clock.
         uid: the UID of the pod.
         attempt: the number of the attempt, 0 for none.
-        what: a word; for an attempt the state it came to.
+        what: the event in a word or two; for an attempt, its new state.
         detail: a node, a reason, or empty.
     """
 

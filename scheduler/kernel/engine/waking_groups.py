@@ -1,4 +1,4 @@
-"""Wakes the members of pod groups when the reason for their hold changes."""
+"""Activates the members of pod groups when the reason for which they are held changes."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -9,18 +9,18 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 
 WOKEN_AT_ONCE: Final = 1024
-"""The most members that are woken in one step; that takes 20 ms."""
+"""The most members that are activated in one step; that takes 20 ms."""
 
 
 class GroupWaking:
-    """Wakes members some at a time. No pod is taken off the queue before the last is awake.
+    """Activates members in portions; no pod is popped before all of them are active.
 
-    So a group is whole when its turn comes, and woken members are still active if its reason
-    changes meanwhile.
+    So all members of a group are active when it is popped, and activated members are still active
+    if the reason changes again meanwhile.
 
     Attributes:
-        at_once: number of members that are woken in a step.
-        asleep: the members to be woken by group, and whether the group is held now.
+        at_once: the most members that are activated in a step.
+        asleep: for each group, the members still to activate, and whether the group is held now.
     """
 
     def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
@@ -30,12 +30,12 @@ class GroupWaking:
         self.asleep: dict[tuple[str, str], tuple[deque[PodInfo], bool]] = {}
 
     def some(self) -> None:
-        """Take over the changes of groups, and wake some of the members concerned."""
+        """Collect the groups whose reason has changed, and activate some of their members."""
         groups = self._core.groups
         if groups is not None and groups.changed:
             for place, members, is_held in groups.take_released():
                 before = self.asleep.get(place)
-                # Those that were woken for the same reason are still awake.
+                # Members that were activated for the same hold are still active.
                 if before is None or before[1] != is_held:
                     self.asleep[place] = deque(members), is_held
         left = self.at_once
@@ -48,10 +48,10 @@ class GroupWaking:
             self._wake(now, is_held=is_held)
 
     def _wake(self, members: Sequence[PodInfo], *, is_held: bool) -> None:
-        """Wake members.
+        """Activate members.
 
-        Held ones lose their nomination, and no more victims leave for them. Others keep the
-        nomination in their status.
+        Members that are held now lose their nominations, and their preemptions end. Other members
+        keep the nominations of their status.
         """
         queue = self._core.queue
         if is_held:
@@ -63,7 +63,7 @@ class GroupWaking:
             self._keep_places(members)
 
     def _keep_places(self, members: Iterable[PodInfo]) -> None:
-        """Take over nominations of pods that were gated until now."""
+        """Nominate the pods that are no longer gated to the nodes that their status names."""
         queue = self._core.queue
         for pod in members:
             if pod.pod.status.nominated_node_name and queue.nominator.node_of(pod.uid) is None:

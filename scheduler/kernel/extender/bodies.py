@@ -30,7 +30,7 @@ def object_body(written: bytes | Mapping[str, Any]) -> bytes:
 
 
 def names_args(pod: bytes, names: Sequence[str]) -> bytes:
-    """ExtenderArgs for an extender that knows the nodes."""
+    """ExtenderArgs for an extender that caches the nodes (nodeCacheCapable)."""
     return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, _encode(names))
 
 
@@ -45,7 +45,7 @@ def preemption_args(
 ) -> bytes:
     """ExtenderPreemptionArgs.
 
-    `victims` are all pods in the candidates by UID; None for an extender that knows them.
+    `victims` are all victims by UID, as bodies; None for an extender that is nodeCacheCapable.
     """
     parts = []
     for each in candidates:

@@ -54,7 +54,7 @@ class CallState(Enum):
     PREEMPT = "preempt"
     """Choose the victims to evict; one extender after the other, each on the candidates left."""
     FAILED = "failed"
-    """No more calls about nodes: the attempt fails, unless no feasible node is left."""
+    """No further calls about nodes: the attempt fails, unless no feasible node is left."""
 
 
 class CallEvent(Enum):
@@ -63,7 +63,7 @@ class CallEvent(Enum):
     NODES = "nodes"
     """Nodes on which the pod fits were found."""
     CANDIDATES = "candidates"
-    """Nodes that could be cleared for it were found."""
+    """Candidate nodes for a preemption were found."""
     LAST = "last"
     """All interested extenders have answered, were skipped, or have nothing left to judge."""
     FAIL = "fail"
@@ -82,7 +82,7 @@ CALL_TRANSITIONS: Final = {
     (_S.PREEMPT, _E.LAST): _S.DECIDE,
     (_S.PREEMPT, _E.FAIL): _S.DECIDE,
 }
-"""Every pair that may happen; after FAIL in PREEMPT there are no victims, and a sentence why."""
+"""The next state for each allowed pair; after FAIL in PREEMPT, `reviewed` has only a problem."""
 
 
 class ExtenderCalls:
@@ -93,7 +93,7 @@ class ExtenderCalls:
         open: the calls without an answer yet, by number.
         begun: number of times that calls about nodes were begun.
         is_sample: whether the nodes are a sample of those on which the pod fits.
-        candidates: the remaining nodes that could be cleared.
+        candidates: the remaining candidate nodes of the preemption.
         reviewed: the reviewed candidates; None before all have answered.
         problem: the error of an extender that is not ignorable, about nodes; empty without one.
     """
@@ -107,7 +107,7 @@ class ExtenderCalls:
         self.reviewed: Reviewed | None = None
         self.problem = ""
         self._due: list[int] = []
-        """Extenders that are still to filter or to look at the candidates, in order."""
+        """Extenders that are still to filter nodes or to review candidates, in order."""
         self._scorers: list[int] = []
         self._asked: frozenset[str] = frozenset()
         self._left: tuple[str, ...] = ()
@@ -141,13 +141,13 @@ class ExtenderCalls:
         self._rejected, self._scores = {}, {}
 
     def begin_candidates(self, asked: tuple[int, ...], candidates: Sequence[Candidate]) -> None:
-        """Begin the calls about the nodes that could be cleared."""
+        """Begin the calls about the candidate nodes of a preemption."""
         self._advance(CallEvent.CANDIDATES)
         self._due, self.candidates = list(asked), tuple(candidates)
 
     @property
     def rejects_nominated(self) -> bool:
-        """Whether the nominated node, tried alone, will not do: other nodes are to be tried."""
+        """Whether an extender rejected the nominated node, tried alone: other nodes are next."""
         return self._is_alone and not self._left
 
     def next_calls(self, now: float) -> list[Question]:
@@ -205,7 +205,7 @@ class ExtenderCalls:
                 self._advance(CallEvent.FAIL)
                 self.problem = problem
                 raise ExtenderError(problem)
-            # The nominated node is only tried; then all the others are.
+            # The nominated node was tried alone; the other nodes are tried next.
             self._left = ()
         return problem
 
@@ -241,7 +241,7 @@ class ExtenderCalls:
         except ExtenderError as problem:
             if extender.config.ignorable:
                 return str(problem)
-            # The attempt fails as it would have.
+            # PostFilter returns this problem, and the attempt fails without victims.
             self._advance(CallEvent.FAIL)
             self.reviewed = Reviewed(problem=str(problem))
         return ""
@@ -262,7 +262,7 @@ def _statuses(answer: Filtered, nodes: frozenset[str]) -> Iterator[tuple[str, St
 
 
 def _summed(answer: Prioritized) -> Counter[str]:
-    """A repeated node gets the sum of its scores."""
+    """The scores by node; a repeated node gets the sum of its scores."""
     scores: Counter[str] = Counter()
     for name, score in answer.scores:
         scores[name] += score
@@ -270,7 +270,7 @@ def _summed(answer: Prioritized) -> Counter[str]:
 
 
 def _as_int64(number: int) -> int:
-    """Upstream's sums wrap around."""
+    """Wrap a sum around at 64 bits, as Go does upstream."""
     return (number + _INT64_HALF) % _INT64_RANGE - _INT64_HALF
 
 

@@ -18,7 +18,7 @@ from scheduler.kernel.extender.questions import Answer, NoAnswer, Verb
 LATE_IN_A_ROW: Final = 3
 """Late answers in a row after which an ignorable extender is suspended."""
 SKIP_SECONDS: Final = 30.0
-"""Duration of a suspension. After it one more late answer is enough."""
+"""Duration of a suspension. After it, one more late answer suspends the extender again."""
 
 
 class KnownExtender(msgspec.Struct, frozen=True):
@@ -28,12 +28,14 @@ class KnownExtender(msgspec.Struct, frozen=True):
         config: its configuration.
         place: its number in the configuration.
         name: its URL without the password that may be in it.
+        label: its name; with its place in the configuration if another extender has that name.
         managed: the resources it manages; empty for all pods.
     """
 
     config: Extender
     place: int
     name: str
+    label: str
     managed: frozenset[str]
 
     def verb(self, verb: Verb) -> str:
@@ -61,7 +63,7 @@ class KnownExtender(msgspec.Struct, frozen=True):
 
 
 class _Patience(msgspec.Struct):
-    """The recent punctuality of an extender.
+    """The recent late answers of an extender.
 
     Attributes:
         late: late answers in a row.
@@ -80,14 +82,16 @@ class Extenders:
     """
 
     def __init__(self, configs: Sequence[Extender] = ()) -> None:
+        names = [without_password(config.url_prefix) for config in configs]
         known = [
             KnownExtender(
                 config,
                 place,
-                without_password(config.url_prefix),
+                name,
+                name if names.count(name) == 1 else f"{name} (extenders[{place}])",
                 frozenset(resource.name for resource in config.managed_resources),
             )
-            for place, config in enumerate(configs)
+            for place, (config, name) in enumerate(zip(configs, names, strict=True))
         ]
         self.all = tuple(sorted(known, key=lambda each: each.config.ignorable))
         self._patience = [_Patience() for _ in known]

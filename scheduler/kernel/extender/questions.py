@@ -23,7 +23,7 @@ class Question(msgspec.Struct, frozen=True):
         extender: its number among all.
         verb: the verb to call.
         nodes: the remaining nodes for the pod (filter, prioritize).
-        candidates: the nodes that could be cleared for it (preempt).
+        candidates: the candidate nodes of its preemption, with their victims (preempt).
     """
 
     extender: int
@@ -74,8 +74,8 @@ class NoAnswer(_Answer, frozen=True):
 
     Attributes:
         problem: the reason, for people.
-        is_late: whether the time for an answer was over.
-        is_certain: False if the extender may have done the requested action all the same.
+        is_late: whether the call timed out.
+        is_certain: False if the extender may have carried out the request.
     """
 
     problem: str

@@ -59,7 +59,7 @@ class _Priority(msgspec.Struct, gc=False, rename="pascal"):
 def read_answer(verb: Verb, body: bytes, *, by_name: bool) -> Answer:
     """Parse an extender's answer.
 
-    `by_name` says whether the extender knows nodes by name (nodeCacheCapable).
+    `by_name`: whether the extender knows nodes by name (nodeCacheCapable).
 
     Raises:
         UnreadableAnswerError: it cannot be parsed.
@@ -87,7 +87,7 @@ def _read(body: bytes, read: Callable[[bytes], T]) -> T:
     except UnreadableAnswerError:
         raise
     except (ValueError, RecursionError):
-        # No JSON, or more than one value, or no UTF-8: seldom, so it may take its time.
+        # Not JSON, more than one value, or invalid UTF-8: this is rare, so it may be slow.
         salvaged = _salvaged(body)
     try:
         return read(salvaged)
@@ -109,7 +109,7 @@ def _filtered(value: bytes, *, by_name: bool) -> Answer:
     if problem:
         return NoAnswer(problem)
     if names is None or not by_name:
-        # An answer that names neither lets no node pass.
+        # An answer without NodeNames and Nodes lets no node pass.
         names = nodes or ()
     return Filtered(names, failed, unresolvable)
 
@@ -134,7 +134,7 @@ def _node_names(fields: _Fields) -> tuple[str, ...] | None:
         names = [None]
     if None not in names:
         return tuple(name or "" for name in names)
-    # Written otherwise than Kubernetes does: item by item.
+    # The JSON is not in the form that Go writes: read it item by item.
     return tuple(_node_name(item) for item in _as(items, list[msgspec.Raw], "Nodes.items"))
 
 
@@ -155,7 +155,7 @@ def _prioritized(value: bytes) -> Answer:
         for each in read
     ):
         return Prioritized(tuple((each.host, each.score) for each in read))  # type: ignore[misc] # both were looked at
-    # Written otherwise than Kubernetes does: field by field.
+    # The JSON is not in the form that Go writes: read it field by field.
     return Prioritized(tuple(map(_priority, _as(value, list[msgspec.Raw], "the list"))))
 
 
@@ -183,7 +183,7 @@ def _victims(raw: msgspec.Raw) -> MetaVictims:
 
 
 def _salvaged(body: bytes) -> bytes:
-    """The first value of bytes that Go reads and others do not."""
+    """The first value of bytes that Go's decoder accepts and msgspec does not, as valid JSON."""
     text = body.decode(errors="replace")
     try:
         value, _ = json.JSONDecoder(parse_constant=_refuse).raw_decode(text)

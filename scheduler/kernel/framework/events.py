@@ -1,4 +1,4 @@
-"""Cluster events, in the terms in which plugins register to be woken.
+"""Cluster events, by which plugins register for changes that may make pods schedulable.
 
 Source: k8s.io/kube-scheduler framework/types.go ActionType, EventResource, ClusterEvent,
 QueueingHint (v0.36); kubernetes pkg/scheduler/framework/events.go (v1.36).
@@ -53,7 +53,7 @@ class EventResource(Enum):
     ASSIGNED_POD = "AssignedPod"
     """A pod that has a node."""
     UNSCHEDULED_POD = "UnschedulablePod"
-    """The waiting pod itself (also when it is another waiting pod that was added or deleted)."""
+    """A pod without a node: the rejected pod itself, or another one that was added or deleted."""
     NODE = "Node"
     NAMESPACE = "Namespace"
     SERVICE = "Service"
@@ -77,7 +77,7 @@ class ObjectKind(msgspec.Struct, frozen=True):
         kind: its name, such as `Service`.
         api_version: group and version, such as `apps/v1`.
         plural: the name in the path that serves it. Only for kinds that the scheduler does not
-            know by itself; objects of these kinds come as plain dictionaries.
+            decode itself; plugins get objects of these kinds as plain dictionaries.
     """
 
     kind: str
@@ -115,7 +115,7 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     action: ActionType
     custom_label: str = ""
     label: str = ""
-    """The name of the event in metrics and logs; it follows from the others."""
+    """The name of the event in metrics and logs, derived from the other fields."""
 
     def __post_init__(self) -> None:
         # Computed once: each change of a pod is counted under a label.
@@ -125,7 +125,7 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether the event concerns every waiting pod."""
+        """Whether the event concerns every pod in the queue."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def covers(self, incoming: "ClusterEvent") -> bool:
@@ -191,16 +191,16 @@ Pod events carry `PodInfo`, other events the object. An exception counts as QUEU
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):
-    """An event a plugin wants, and the function that narrows it; without one it always queues."""
+    """An event a plugin registers for, and its queueing hint; without a hint it always queues."""
 
     event: ClusterEvent
     queueing_hint: QueueingHintFn | None = None
     reads_pod_shape_only: bool = True
-    """Whether the hint reads nothing of the waiting pod but its shape, labels and namespace. It may
-    also test whether the pod is itself the object of the event (same UID).
+    """Whether the hint reads only shape, labels and namespace of the rejected pod. It may also test
+    whether the pod is itself the object of the event (same UID).
 
-    The queue calls such a hint once for all waiting pods that are equal in these. A hint that reads
-    more of the pod, such as its name or status, must set False and is called for each pod.
+    The queue calls such a hint once for all rejected pods equal in these. A hint that reads more of
+    the pod, such as its name or status, must set False and is called for each pod.
     """
 
 

@@ -1,15 +1,15 @@
 """The handle of a plugin: the parts of the scheduler that plugins may use.
 
 Every plugin is made as `(args, handle)`. A handle is narrow on purpose. The services behind it
-(`PluginServices`) are filled in after the plugins are built. So a plugin declares in its
-constructor what it wants (`lister`, `shared`, `metrics`), and uses the rest later.
+(`PluginServices`) are filled in after the plugins are built. So a plugin's constructor may call
+`lister`, `shared` and `metrics`; the plugin uses the other members later.
 
 Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNominator) v0.36.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeAlias, TypeVar, cast
 
@@ -42,7 +42,7 @@ class Nominations(Protocol):
         ...
 
     def comes_before(self, uid: str, pod: PodInfo) -> bool:
-        """Whether a pod must leave free the room of the nominated pod with this UID."""
+        """Whether filters for `pod` count the nominated pod with this UID as running."""
         ...
 
 
@@ -92,7 +92,7 @@ class Api(Protocol):
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request with a JSON body, or none; PATCH is a strategic merge patch.
 
-        Requests wait while many are under way; those of pods with high priority go first.
+        Requests wait while many are in flight, in the order of the scheduling queue.
 
         Returns:
             The decoded answer.
@@ -106,11 +106,26 @@ class Api(Protocol):
     async def run_to_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, even if the caller is cancelled meanwhile.
 
-        PreBind of a pod that is deleted or preempted is cancelled, and its reservations are given
-        back when it has ended. A write whose answer decides about them must be answered first.
+        The engine cancels PreBind of a pod that is deleted or preempted, and unreserves when
+        PreBind has ended. A write whose response decides what to unreserve must run to its end.
 
         Raises:
             CancelledError: the caller was cancelled; the coroutine has ended.
+        """
+        ...
+
+    def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
+        """Wait for the turn to write an object that many pods write; it ends with the context.
+
+        The API server repeats writes to one object until none comes in between: a hundred at once
+        become thousands. Turns come in the order of the scheduling queue. After a minute a writer
+        counts as stuck, and the next turn begins beside it.
+
+        Args:
+            uid: the object's.
+
+        Raises:
+            RequestError: PreBind was cancelled before it had the turn, and has sent nothing.
         """
         ...
 
@@ -120,13 +135,13 @@ class Api(Protocol):
         """Wait until a condition holds in the cluster, without blocking other pods.
 
         Args:
-            holds: the condition; called now, and again after each call of the wake.
-            listen: called once with the wake: a function to call when `holds` may have changed.
-                Returns the function that ends listening.
+            holds: the condition; called now, and again after each call of the `Wake`.
+            listen: called once with a `Wake`, the callback for when `holds` may have changed.
+                Returns the function that removes the callback.
             seconds: the longest time to wait.
 
         Returns:
-            Whether the condition holds; False when the time is over.
+            Whether the condition holds; False after `seconds`.
         """
         ...
 
@@ -145,31 +160,31 @@ class SharedState(Protocol):
     """Data about the cluster beyond the snapshot; one instance for all plugins and profiles.
 
     It receives all changes in the order in which they happen, so it is consistent in every cycle
-    without locks. Plugins must not keep it, but call `Handle.shared` each time: in a "what if", a
-    fork stands in for it.
+    without locks. Plugins must not keep it, but call `Handle.shared` at each use: in a simulation,
+    `shared` returns a fork.
 
-    When a pod gets a node, `reserve` is called. Then follows either `on_event` with the pod on that
-    node, or `unreserve`. For a pod that another client has placed only `on_event` is called, after
-    `unreserve` if the pod was reserved. A pod that loses its node, or has a successor of its name,
-    goes and comes.
+    When a pod is assumed, the engine calls `reserve`, and later either `on_event` with the pod on
+    that node or `unreserve`. For a pod that another client bound it calls only `on_event`, after
+    `unreserve` if the pod was assumed. A pod that loses its node, or is replaced by a pod of its
+    name, is reported as deleted and added.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()
-    """The kinds whose changes it receives, pods, nodes and namespaces if it wants; plugins that use
-    it declare them too."""
+    """The kinds whose changes the state receives, pods, nodes and namespaces included; plugins that
+    use the state declare them too."""
     HEARS_OF: ClassVar[tuple[ObjectKind, ...]] = ()
-    """Further kinds whose changes it receives where a plugin declares them."""
+    """Further kinds whose changes the state receives if any plugin declares them."""
 
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
-        """Take over an object that came (`old` is None), changed, or went (`new` is None)."""
+        """Record an object that was added (`old` is None), updated or deleted (`new` is None)."""
         del kind, old, new
 
     def reserve(self, pod: PodInfo, node_name: str) -> None:
-        """Take over that a pod is assumed on a node; called before the Reserve plugins run."""
+        """Record that a pod is assumed on a node; called before the Reserve plugins run."""
         del pod, node_name
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
-        """Take back that a pod is assumed on a node; called after the Unreserve plugins ran."""
+        """Record that an assumed pod is forgotten; called after the Unreserve plugins ran."""
         del pod, node_name
 
     @abstractmethod
@@ -221,11 +236,11 @@ class PluginServices:
         filters: the filters of each profile, by its name.
         nominator: the nominated pods, by node.
         waiting: pods that Permit holds.
-        activate: makes waiting pods active.
+        activate: moves pods of the queue to the active queue.
         tell: sends an event about a pod: type, reason, note.
         random: the engine's own random generator; the same seed gives the same numbers.
         api: the API server; filled in by the driver, where there is one.
-        is_on_fork: whether plugins see a fork now; then they cannot change what pods wait for.
+        is_on_fork: whether plugins see a fork; `activate`, `allow` and `reject` then do nothing.
     """
 
     snapshot: Snapshot
@@ -257,7 +272,7 @@ class PluginServices:
 
     @contextmanager
     def on_fork(self, snapshot: Snapshot, states: States) -> Iterator[None]:
-        """Show every plugin a fork of the cluster in place of the cluster, within this block."""
+        """Give all plugins a fork of the snapshot and of the shared states within this block."""
         before, self.states = (self.states, self.is_on_fork), states
         self.is_on_fork = True
         present = self.__dict__.get("snapshot")
@@ -294,7 +309,7 @@ class Handle:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as the present cycle sees it; reading never writes."""
+        """The snapshot of the present cycle; plugins must not change it."""
         return self._services.snapshot
 
     def run_filters(
@@ -305,7 +320,7 @@ class Handle:
         add: Iterable[PodInfo] = (),
         remove: Iterable[PodInfo] = (),
     ) -> dict[str, Status]:
-        """Run the profile's filters for a pod on some nodes, as if other pods came or went.
+        """Run the profile's filters for a pod on some nodes, with other pods added or removed.
 
         Args:
             pod: the pod.
@@ -330,7 +345,7 @@ class Handle:
     def lister(self, kind: ObjectKind) -> Lister:
         """The objects of a kind that the plugin declares in `WATCHES`.
 
-        Call this each time: on a fork of the cluster the lister is another one.
+        Call this at each use: on a fork of the cluster it returns another lister.
 
         Raises:
             HandleError: the plugin does not declare the kind.
@@ -341,7 +356,7 @@ class Handle:
     def shared(self, state_type: type[StateT]) -> StateT:
         """The state of this type that all plugins share; made at the first call.
 
-        Call this once in the constructor, so that the state misses nothing, and then each time.
+        Call this once in the constructor, so that the state receives all changes, and at each use.
 
         Raises:
             HandleError: the plugin does not declare the kinds in the state's `WATCHES`.
@@ -378,7 +393,7 @@ class Handle:
         return self._services.waiting
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
-        """Make waiting pods active at once, without back-off; unknown ones are ignored.
+        """Move pods of the queue to the active queue without back-off; ignore unknown pods.
 
         On a fork this has no effect.
         """

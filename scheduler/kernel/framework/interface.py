@@ -1,4 +1,4 @@
-"""The extension points that a plugin may implement, in the order a pod meets them.
+"""The extension points that a plugin may implement, in the order in which they run for a pod.
 
 A plugin subclasses the protocols of the points it implements. Decisions are synchronous and pure;
 only PreBind, Bind and PostBind may wait for I/O.
@@ -43,7 +43,7 @@ Scores: TypeAlias = NDArray[np.float64]
 
 
 class Reads(Flag):
-    """The data that a column plugin's answer for one node depends on, beside the pod's signature.
+    """The data on which a column plugin's answer for a node depends, besides the pod's signature.
 
     The runtime keeps the answers of plugins that read only the row and re-evaluates the rows that
     changed.
@@ -54,8 +54,8 @@ class Reads(Flag):
     SUMS = 2
     """The sums and the number of the pods of the row (and the node object).
 
-    Of the node object an in-tree plugin reads only the amounts of resources: rows that offer and
-    hold the same get the same answers.
+    Of the node object an in-tree plugin reads only the amounts of resources: rows with equal
+    allocatable amounts and equal sums get equal answers.
     """
     PODS = 2 | 4
     """The pods on the row (and the node object)."""
@@ -84,7 +84,7 @@ class Reason(msgspec.Struct, frozen=True):
     """A reason why a node is rejected. A reason without a text only raises the code.
 
     Attributes:
-        text: for people; no code reads anything out of it.
+        text: human-readable; no code parses it.
         code: the severity of the rejection.
         data: the numbers and names behind the text, where the plugin has them.
     """
@@ -107,7 +107,7 @@ class Plugin(Protocol):
     SCHEDULES_GROUPS: ClassVar[bool] = False
     """Whether the engine is to place the pods of a pod group in one step, all or none of them.
 
-    The Permit plugins then decide when enough of them have a place."""
+    The Permit plugins then decide whether enough pods of the group have a node."""
 
     patience_seconds: float = 600.0
     """Longest time for one call of PreBind or Bind; a call that takes longer fails the attempt.
@@ -120,17 +120,17 @@ class Plugin(Protocol):
 
         Args:
             args: its arguments: of its `ARGS` type, or as written in the configuration, or None.
-            handle: the rest of the scheduler.
+            handle: the plugin's access to the rest of the scheduler.
         """
         del args, handle
 
 
 class EnqueueExtensions(Plugin, Protocol):
-    """Registers the events that may make pods schedulable which this plugin rejected."""
+    """Registers the events that may make schedulable the pods that this plugin rejected."""
 
     @abstractmethod
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """The events; called once at start. Without this method, all events wake its pods."""
+        """Return the events; called once at start. A plugin without it registers all events."""
 
 
 class SignPlugin(Plugin, Protocol):
@@ -138,15 +138,15 @@ class SignPlugin(Plugin, Protocol):
 
     @abstractmethod
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """The parts of the pod that the plugin reads; equal values mean equal answers.
+        """Return the parts of the pod that the plugin reads; equal values mean equal answers.
 
-        None means that the pod's answers must not be shared.
+        None means that the plugin's answers for the pod hold for no other pod.
         """
 
     def signs_under(self) -> Hashable:
-        """The data beside the pods that the plugin reads when it signs pods that may need devices.
+        """Return the data other than the pod that `sign` reads, for pods that may need devices.
 
-        Called before each of these pods; when it changes, all are signed anew. It must be quick.
+        Called before each such pod; when the value changes, all are signed anew. It must be quick.
         """
         return None
 
@@ -164,7 +164,7 @@ class QueueSortPlugin(Plugin, Protocol):
 
     @abstractmethod
     def sort_key(self, queued: QueuedPodInfo) -> Any:
-        """Return a key that compares smaller for the pod that goes first."""
+        """Return a key that is smaller for the pod that is popped first."""
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):
@@ -174,7 +174,7 @@ class PreFilterResult(msgspec.Struct, frozen=True):
 
 
 NOT_REACHED: Final[StateKey[frozenset[str]]] = StateKey("not reached")
-"""The plugins whose PreFilter did not run because an earlier one ended it, if any."""
+"""The plugins whose PreFilter did not run because an earlier plugin rejected the pod."""
 
 
 SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("skipped")
@@ -182,7 +182,7 @@ SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("skipped")
 
 
 class PreFilterPlugin(Plugin, Protocol):
-    """Prepares an attempt, may reject the pod or narrow the nodes."""
+    """Prepares an attempt; may reject the pod, or limit the search to some nodes."""
 
     @abstractmethod
     def pre_filter(
@@ -192,7 +192,7 @@ class PreFilterPlugin(Plugin, Protocol):
 
 
 class PreFilterExtensions(Protocol):
-    """Keeps a plugin's PreFilter state right while pods are tried on, or taken off, a node."""
+    """Updates a plugin's PreFilter state while a trial adds pods to a node or removes them."""
 
     @abstractmethod
     def add_pod(
@@ -225,7 +225,7 @@ class FilterPlugin(Plugin, Protocol):
     def reasons_on(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
     ) -> Sequence[Reason]:
-        """The same with the numbers of one node as data; only called for people."""
+        """Return `reasons` with the numbers of one node as data; called for `explain` only."""
         del row
         return self.reasons(state, pod, snapshot)
 
@@ -237,9 +237,9 @@ class FilterPlugin(Plugin, Protocol):
         answer: int,
         row: int | None = None,
     ) -> Sequence[Reason]:
-        """The reasons in an answer; for a row, with its numbers as data.
+        """Return the reasons that an answer stands for; with `row`, with its numbers as data.
 
-        To be overridden by plugins that have more reasons than bits.
+        Plugins that have more reasons than bits override this method.
         """
         if row is None:
             known = self.reasons(state, pod, snapshot)
@@ -255,17 +255,17 @@ class FilterPlugin(Plugin, Protocol):
     def obstacles(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Sequence[Obstacle]:
-        """The obstacles on rows that this filter rejects; only called for people.
+        """Return the obstacles on rows that this filter rejects; not called by attempts.
 
-        May read the pods of a few rows; all else must be read from columns.
+        The method may read the pods of a few rows; it must read all else from columns.
         """
         del state, pod, snapshot, rows
         return ()
 
     def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
-        """The request that no node could meet even if nothing ran there; None without one.
+        """Return the request that exceeds every node even without pods; None if there is none.
 
-        Called when the pod fits nowhere; it then waits for nodes only.
+        Called when no node fits the pod. With an excess, the queue ignores events of other pods.
         """
         del state, pod, snapshot
         return None
@@ -311,7 +311,7 @@ class CountingFilterPlugin(FilterPlugin, Protocol):
         rows: NDArray[np.intp],
         others: OtherPods,
     ) -> Counting:
-        """Prepare to judge rows to which pods of the kinds given come, or from which they go."""
+        """Return the counts by which to judge rows with pods of these kinds added or removed."""
 
 
 class NodeFilterPlugin(Plugin, Protocol):
@@ -370,7 +370,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """Steps by which the pod may fit later. A decision only: nothing is done yet.
+    """Steps by which the pod may fit later; the engine, not the plugin, carries them out.
 
     Attributes:
         nominated_node_name: the node on which the pod is to run; empty withdraws its nomination.
@@ -378,10 +378,10 @@ class PostFilterResult(msgspec.Struct, frozen=True):
             already are included, and need no eviction.
         cleared: less important pods that lose their nomination to the same node.
         candidates: the nodes to choose from, the chosen one included; made when read.
-        writes: changes to objects by which the pod may fit later. They are sent in any case; the
-            other fields count with a Success only.
+        writes: changes to objects by which the pod may fit later. The engine sends them with any
+            status; the other fields take effect with Success only.
         needed_at: the time at which the pod needs its room, in seconds since 1970; pods that end
-            before may use it. 0: none may.
+            earlier may use that room. 0: no pod may.
     """
 
     nominated_node_name: str = ""
@@ -429,7 +429,7 @@ class NormalizeScorePlugin(Plugin, Protocol):
 
     @abstractmethod
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
-        """Bring the scores of the feasible nodes to 0 to 100."""
+        """Return the scores of the feasible nodes, scaled to 0 to 100."""
 
 
 class NodeScorePlugin(Plugin, Protocol):
@@ -441,18 +441,18 @@ class NodeScorePlugin(Plugin, Protocol):
 
 
 class ReservePlugin(Plugin, Protocol):
-    """Reserves something for a pod between decision and binding."""
+    """Reserves resources for a pod between the scheduling decision and the binding."""
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Reserve; a failure makes all Reserve plugins unreserve."""
+        """Reserve; after a failure the runtime calls `unreserve` of all Reserve plugins."""
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
-        """Give back; must bear being called without a reservation.
+        """Undo `reserve`; must be idempotent, and valid without a reservation.
 
         Returns:
-            The writes that remove what is left in the API server, if any.
+            The writes that undo the reservation in the API server; None for none.
         """
 
 
@@ -464,9 +464,9 @@ class PermitPlugin(Plugin, Protocol):
         """Return Success, Wait with a timeout in seconds, or a rejection."""
 
     def places_together(self, pod: PodInfo) -> bool:
-        """Whether a pod is of use only beside others that the plugin places with it.
+        """Whether the plugin places the pod together with others, without which it is of no use.
 
-        Preemption takes such a pod only where no other victim makes room: the others would run on.
+        Preemption evicts such a pod only if no other victim suffices, as the others would run on.
         The answer may depend on the pod's specification, labels and namespace only.
         """
         del pod
@@ -474,7 +474,7 @@ class PermitPlugin(Plugin, Protocol):
 
 
 class PreBindPlugin(Plugin, Protocol):
-    """Does what must be done before the pod is bound (may wait for I/O)."""
+    """Does the work that must precede the binding; may wait for I/O."""
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -488,8 +488,8 @@ class PreBindPlugin(Plugin, Protocol):
     def only_writes(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
         """Whether PreBind, where it is not skipped, waits for nothing but the API server.
 
-        A pod for which all PreBind plugins return True is about to be bound: no nomination is
-        written to its status beforehand. Must be quick.
+        If all PreBind plugins return True, the pod is bound soon: the engine writes no nomination
+        to its status beforehand. Must be quick.
         """
         del state, pod, node_name
         return False
@@ -500,7 +500,7 @@ class BindPlugin(Plugin, Protocol):
 
     @abstractmethod
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Bind; Skip hands the pod to the next Bind plugin."""
+        """Bind the pod to the node; with Skip, the next Bind plugin runs."""
 
 
 class PostBindPlugin(Plugin, Protocol):

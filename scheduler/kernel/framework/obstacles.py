@@ -1,4 +1,4 @@
-"""The obstacles of a pod, as numbers and names: made by plugins, and only when people ask.
+"""The obstacles of a pod, as numbers and names; plugins make them on request, not in attempts.
 
 Every type gives the number of its nodes (`nodes`). Lists of examples are short, whatever the size
 of the cluster. Field names are part of the output of `explain -o json`.
@@ -37,7 +37,7 @@ class DomainCount(msgspec.Struct, frozen=True, rename="camel"):
         domain: the value of the topology key.
         pods: number of pods that count there.
         skew: its lead over the emptiest domain, in pods.
-        skew_with_pod: the same, once the pod runs there.
+        skew_with_pod: that lead with the pod in the domain.
     """
 
     domain: str
@@ -101,7 +101,7 @@ class PodTermObstacle(_Wire, frozen=True, tag="podTerm"):
     Attributes:
         rule: `affinity` or `antiAffinity` of the pod itself, or `existingAntiAffinity`: of pods
             that run.
-        path: its path in the pod; empty for that of pods that run.
+        path: its path in the pod; empty for a term of running pods.
         topology_key: the node label; each of its values is a domain.
         selector: the pods that it selects, as kubectl writes selectors; of a running pod's term,
             the part that matches this pod.
@@ -130,7 +130,7 @@ class SpreadObstacle(_Wire, frozen=True, tag="spread"):
         path: its path in the pod; empty for a constraint of the profile.
         topology_key: the node label; each of its values is a domain.
         max_skew: the largest lead that a domain may have over the emptiest one.
-        min_domains: with fewer domains than this the emptiest counts as empty.
+        min_domains: with fewer domains than this, the lowest number of pods counts as 0.
         selector: the pods that count, as kubectl writes selectors.
         nodes: number of nodes that it rejects.
         missing_key: number of them that it rejects because they lack the topology key.
@@ -257,7 +257,7 @@ class DevicesTogetherObstacle(_Wire, frozen=True, tag="devicesTogether"):
     """Every request finds devices, but not all requests together, or not as constraints demand.
 
     Attributes:
-        nodes: number of nodes on which this is so.
+        nodes: number of nodes on which the requests fail together.
         constraints: the constraints of the claims on their devices together.
     """
 
@@ -270,8 +270,8 @@ class AllocatedClaimObstacle(_Wire, frozen=True, tag="allocatedClaim"):
 
     Attributes:
         claim: `namespace/name`.
-        nodes: number of nodes that do not.
-        node: a node that does; empty when there is none, or the devices cannot be made ready.
+        nodes: number of nodes that do not reach the devices.
+        node: a node that does; empty if there is none, or the devices cannot be made ready.
         pods: the pods that use it.
     """
 

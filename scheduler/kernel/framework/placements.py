@@ -25,9 +25,9 @@ class Placements(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         numbers: the numbers of the placements; each has a node at least.
-        of_row: the number of the placement that a row belongs to; that of no placement where it
-            belongs to none. None where the only placement is all nodes.
-        names: the names of placements for people, by number.
+        of_row: by row, the number of its placement, or a number outside `numbers` where it has
+            none. None where the only placement is all nodes.
+        names: the names of placements by number, for messages.
     """
 
     numbers: NDArray[np.intp]
@@ -104,7 +104,7 @@ class PlacementGeneratePlugin(Plugin, Protocol):
         """The placements to try.
 
         Args:
-            pods: the members that wait, one at least.
+            pods: the pending members, one at least.
             snapshot: the cluster.
         """
 
@@ -121,5 +121,5 @@ class PlacementScorePlugin(Plugin, Protocol):
         Args:
             pods: as in `generate_placements`.
             candidates: several placements.
-            snapshot: the cluster without the members that wait.
+            snapshot: the cluster without the pending members.
         """

@@ -56,7 +56,7 @@ def _is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
 
 
 def node_scheduling_properties_change(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """The events of a node's update; none when nothing changed that scheduling could use."""
+    """The events of a node's update; none if no property that plugins register for changed."""
     actions = []
     if not _same_amounts(old.status.allocatable, new.status.allocatable):
         actions.append(ActionType.UPDATE_NODE_ALLOCATABLE)

@@ -1,4 +1,4 @@
-"""Answers that a plugin may give beforehand, to spare the runtime calls. Optional: speed only."""
+"""Optional answers with which the runtime spares calls of a plugin; they affect speed only."""
 
 from collections.abc import Callable
 from typing import ClassVar, Protocol, TypeAlias
@@ -19,13 +19,13 @@ Fitting: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
 class Shortcuts(Protocol):
     """Optional methods that spare calls; without them a plugin is called for each pod and point.
 
-    To be subclassed beside the extension points; each shortcut names the calls that it must equal.
+    A plugin subclasses it besides the extension points; each shortcut names the calls it replaces.
     """
 
     NEEDS: ClassVar[int] = 0
-    """VOLUMES or DEVICES if the plugin ignores pods without: it returns Skip for them at
-    PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. Unreserve is
-    called."""
+    """VOLUMES or DEVICES if the plugin ignores pods without them. For such pods it returns Skip at
+    PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. The runtime still
+    calls Unreserve."""
 
     COSTS_BY_ROW: ClassVar[bool] = False
     """Whether each row costs the filter work of its own, or may fail by itself. The runtime then

@@ -13,13 +13,13 @@ class Code(IntEnum):
     """The outcome of a call for the pod, in order of severity."""
 
     SUCCESS = 0
-    """Go on."""
+    """The pod passes."""
     WAIT = 1
     """Permit only: hold the pod until it is allowed or rejected."""
     SKIP = 2
     """PreFilter, PreScore, Bind: this plugin has nothing to do for this pod."""
     PENDING = 3
-    """Rejected until something outside happens; the wake-up skips back-off."""
+    """Rejected until an external event; a pod that is requeued then skips back-off."""
     UNSCHEDULABLE = 4
     """Rejected; removing other pods might help."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 5
@@ -39,7 +39,7 @@ CODE_NAMES: Final = {
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
-    """One answer of a plugin: a code, and reasons for people when it is not success."""
+    """One answer of a plugin: a code, and human-readable reasons when it is not success."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_success(self) -> bool:
-        """Whether the pod may go on."""
+        """Whether the code is Success."""
         return self.code is Code.SUCCESS
 
     @property
@@ -62,7 +62,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same status, attributed to a plugin in place of any other."""
+        """Return the status with this plugin as its plugin."""
         return self if self.plugin == plugin else msgspec.structs.replace(self, plugin=plugin)
 
 

@@ -14,7 +14,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.written import MESSAGE_LIMIT, cut
 
 _SURELY_SHORT: Final = MESSAGE_LIMIT // 4
-"""Characters that fit in any encoding."""
+"""A message of so many characters is within the limit: UTF-8 takes at most four bytes each."""
 
 
 class PreBindWork(Enum):
@@ -42,14 +42,14 @@ class Excess(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True):
     """The reason why an attempt failed.
 
-    Equal pods share the failure of a pod that fits nowhere. It holds while the cluster has the same
-    version. Queueing hints do not matter: upstream's have false negatives, so an event that they
-    ignore may have helped all the same.
+    Equal pods share the failure of a pod that no node fits, while the cluster has the same version.
+    Any event that plugins read changes the version, even if all queueing hints skip it: upstream's
+    hints have false negatives.
 
     Attributes:
         message: the text of the event and the condition; cut at `MESSAGE_LIMIT`.
         is_rejection: whether the pod was rejected; False for an unexpected error.
-        unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
+        unschedulable_plugins: the plugins that rejected the pod; their hints may requeue it.
         pending_plugins: the plugins that returned Pending.
         nominated_node_name: a nomination; "" withdraws one, None keeps the present one.
         needed_at: the time at which the nominated pod needs its room, in seconds since 1970; 0
@@ -75,7 +75,7 @@ class Failure(msgspec.Struct, frozen=True):
     since: float = 0.0
 
     def __post_init__(self) -> None:
-        """Cut what a plugin or extender made too long for a condition."""
+        """Cut a message that is too long for a pod condition."""
         if len(self.message) > _SURELY_SHORT:
             force_setattr(self, "message", cut(self.message))
 
@@ -96,9 +96,9 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
         unschedulable_plugins: the plugins that rejected it last.
         pending_plugins: the plugins that returned Pending last.
         gating_plugin: the PreEnqueue plugin that holds it, or empty.
-        gate_failed: whether that plugin failed, and so no event is due for the pod.
+        gate_failed: whether that plugin failed; the pod then waits for the flush, not for an event.
         last_failure: the message of the last failed attempt, for `explain` and people.
-        is_slow: whether decisions about it took so long that other pods go first.
+        is_slow: whether decisions about it took so long that other pods are popped first.
         slow_attempt: the number of the last attempt whose decision took long; -1 for none.
         was_flushed: whether the five-minute flush put it back last.
         waits_out: whether its last attempt took so long that it is not tried before its back-off is

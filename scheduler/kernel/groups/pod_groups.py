@@ -1,14 +1,14 @@
 """Each pod group with its object, its members, and the reason why they are held.
 
-A group begins with its first pod or with its object, and goes with the last of both. Pods of every
-scheduler count once they have a node. Pods without one count if a profile of this process is to
+A group exists from its first pod or its object until the last of both is gone. Pods of every
+scheduler count once they have a node. Pods without a node count if a profile of this process is to
 place them.
 
 Source: kubernetes pkg/scheduler/backend/cache/podgroupstate.go v1.36; the texts: pkg/scheduler/
 framework/plugins/gangscheduling/gangscheduling.go v1.36.
-Differs: upstream wakes gated members when a pod or the PodGroup is added. Here they are woken when
-the reason for the gate changes, whatever changes it. So are rejected members. A member bound by
-another scheduler wakes them too: fewer places are needed then.
+Differs: upstream moves gated members when a pod or the PodGroup is added. Here gated and rejected
+members are activated when the reason for the gate changes, whatever changes it. They are also
+activated when another scheduler binds a member, since the group then needs fewer nodes.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ class GroupAttempt(msgspec.Struct, frozen=True):
 
 
 class GroupMembers:
-    """One group.
+    """The object and the members of one group.
 
     Attributes:
         group: the object; None while there is none.
@@ -68,7 +68,7 @@ class GroupMembers:
         last: the last attempt; None before the first.
         written: the condition written last: UID of the object, and status, reason and message; None
             before the first time.
-        owner: the object that may change this; any other copies it first.
+        owner: the token of the `PodGroups` that may change this; any other copies it first.
     """
 
     __slots__ = (
@@ -95,9 +95,9 @@ class GroupMembers:
         self._of_profile: Counter[str] = Counter()
         """Number of `pending` pods that name each scheduler."""
         self._bound_by_others = 0
-        """Number of bindings of members that were not assumed here: fewer are needed then."""
+        """Number of members bound without being assumed here; the group then needs fewer nodes."""
         self._released: tuple[str, int | None, int] = ("", None, 0)
-        """The reason for the hold, members needed, and `_bound_by_others`, at the last wake-up."""
+        """The hold's reason, members needed, and `_bound_by_others`, at the last activation."""
 
     @property
     def scheduled(self) -> int:
@@ -126,12 +126,12 @@ class GroupMembers:
         return "waiting" if self.pending else ""
 
     def has_quorum(self) -> bool:
-        """Whether enough members have a place."""
+        """Whether enough members have a node, or are assumed on one."""
         least = None if self.group is None else self.group.min_count
         return least is None or self.scheduled >= least
 
     def add(self, pod: PodInfo) -> None:
-        """Add a member, or take over its newer version."""
+        """Add a member, or store its newer version."""
         uid = pod.uid
         if pod.node_name:
             self._bound_by_others += uid not in self.assumed and uid not in self.assigned
@@ -148,7 +148,7 @@ class GroupMembers:
         self.assigned.pop(uid, None)
 
     def released(self, held: str) -> bool:
-        """Whether to wake members, given the present reason for the hold; call at each change."""
+        """Whether to activate members now that the hold has this reason; call at each change."""
         least = None if self.group is None else self.group.min_count
         now = held, least, self._bound_by_others
         before, self._released = self._released, now
@@ -174,10 +174,10 @@ class PodGroups(SharedState):
     """All groups by namespace and name.
 
     A fork shares everything with its original. The first change on either side copies the list of
-    groups, and the group: so the result of `of` is a state to be read at once.
+    groups, and the group. So read the result of `of` at once: a later change may go to a copy.
 
     Attributes:
-        profiles: our own scheduler names; filled in by the engine.
+        profiles: the scheduler names of the profiles; filled in by the engine.
         changed: the groups that changed since `take_released`, in this order.
     """
 
@@ -231,9 +231,9 @@ class PodGroups(SharedState):
         return TOO_FEW if least is not None and known.known(self.profiles) < least else ""
 
     def take_released(self) -> Iterator[tuple[GroupKey, list[PodInfo], bool]]:
-        """The members to be woken of each group whose reason for the hold has changed.
+        """Yield each group whose reason for the hold has changed.
 
-        Yields for each whether it is held now.
+        With it come its members to activate, and whether the group is held now.
         """
         changed, self.changed = self.changed, {}
         for place in changed:
@@ -250,7 +250,7 @@ class PodGroups(SharedState):
         known = self._to_change(place)
         known.last, known.written = last, written
 
-    # --- what happens ---------------------------------------------------------------------------
+    # --- events, reservations and forks ---------------------------------------------------------
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:

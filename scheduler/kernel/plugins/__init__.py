@@ -1,5 +1,5 @@
 """The in-tree plugins: one file each, in column form.
 
-A plugin decides and nothing else: no I/O (DefaultBinder excepted), no clock, no log line, and no
-loop over nodes or over the pods of the cluster.
+Plugins do I/O in PreBind and Bind only, through the handle, which also has the clock. They do not
+log, and do not loop over all nodes or over the pods of the cluster.
 """

@@ -1,7 +1,7 @@
 """GangScheduling where GenericWorkload is on without it: all pod groups are basic, gangs as well.
 
-Members are placed together, in the order of their priorities, and each that fits is bound. None is
-held before that, and `minCount` is ignored. The plugin replaces `gang_scheduling` in each profile.
+Members are placed together, by priority, and each that fits is bound. The plugin holds none of them
+and ignores `minCount`. It replaces `gang_scheduling` in each profile.
 
 Extension points: none that rejects pods.
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36, which no Permit plugin holds then.
@@ -20,7 +20,7 @@ from scheduler.kernel.plugins.gang_scheduling import GangScheduling
 
 
 class BasicGroups(GangScheduling):
-    """Has members placed together, and demands no number of them."""
+    """Has members of a group placed together, whatever their number."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)

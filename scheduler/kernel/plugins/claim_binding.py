@@ -4,13 +4,12 @@ Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (Pr
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
 Differs: pods that share a claim write one after the other, and reservations do not conflict. A
 change of a claim ends the wait, instead of polling every five seconds. Further claims for a pod's
-extended resources, which earlier attempts have left, are deleted before it is bound. The API server
-is asked about a write without a clear answer, and the write is repeated; upstream gives the devices
-to others if the watch is behind. The deletion of a pod ends no write that is under way.
+extended resources, which earlier attempts have left, are deleted before it is bound. If it is
+unknown whether a write succeeded, the claim is read and the write repeated; upstream gives the
+devices to others if its watch is behind. The deletion of a pod cancels no write under way.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -38,7 +37,6 @@ from scheduler.observability.device_metrics import DeviceMetrics
 _NOT_FOUND: Final = 404
 _TOO_MANY_REQUESTS: Final = 429
 _TRIES: Final = 5
-_TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
 """Pause between tries of a write after a conflict. Source: client-go util/retry DefaultRetry."""
 _ASK_AGAIN_SECONDS: Final = 5.0
@@ -48,7 +46,7 @@ _SHOWN_SECONDS: Final = 120.0
 
 
 class ClaimWriteError(RequestError):
-    """A claim is not as it was decided, or is not written; the message is upstream's."""
+    """A claim changed after the decision, or a write of it failed; the message is upstream's."""
 
 
 class TakenClaims:
@@ -75,55 +73,11 @@ class TakenClaims:
         )
 
 
-class _Turns:
-    """The queue of writers per claim: one writes at a time.
-
-    The API server repeats writes to one object until none comes in between: a hundred at once
-    become thousands.
-    """
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-        self._lines: dict[str, list[_Ticket]] = {}
-
-    @asynccontextmanager
-    async def turn(self, claim: str) -> AsyncIterator[None]:
-        """Wait for earlier writers, unless they are stuck; a claim is named by its UID."""
-        line = self._lines.setdefault(claim, [])
-        ticket = _Ticket()
-        line.append(ticket)
-        try:
-            if line[0] is not ticket:
-                is_first = partial(_is_first, line, ticket)
-                await self._handle.api.until(is_first, ticket.listen, _TURN_SECONDS)
-            yield
-        finally:
-            line.remove(ticket)
-            if line:
-                line[0].wake()
-            else:
-                del self._lines[claim]
-
-
-class _Ticket:
-    """A place in a line."""
-
-    def __init__(self) -> None:
-        self.wake: Wake = _nothing
-
-    def listen(self, wake: Wake) -> Wake:
-        self.wake = wake
-        return self._end
-
-    def _end(self) -> None:
-        self.wake = _nothing
-
-
 class ClaimBinding:
     """Writes claims, and waits for their devices; one for each profile.
 
     Args:
-        handle: the plugin's.
+        handle: the handle of the plugin.
         timeout_seconds: the time for devices to get ready, from their allocation.
     """
 
@@ -131,15 +85,14 @@ class ClaimBinding:
         self._handle = handle
         self._timeout_seconds = timeout_seconds
         self._metrics = DeviceMetrics(handle.metrics)
-        self._turns = _Turns(handle)
 
     async def bind(self, taken: TakenClaims, pod: PodInfo, node_name: str) -> Status:
         """Write the allocations, and wait until the devices are ready."""
         try:
             for place, claim in enumerate(taken.claims):
                 if not is_reserved_for(claim, pod):
-                    async with self._turns.turn(claim.metadata.uid):
-                        # Unreserve gives the devices back: no write of them may be unanswered.
+                    async with self._handle.api.turn(claim.metadata.uid):
+                        # Unreserve releases the devices: each write must have its response before.
                         writing = self._bind(taken, place, pod)
                         taken.claims[place] = await self._handle.api.run_to_end(writing)
             if any(map(has_binding_conditions, taken.claims)):
@@ -151,7 +104,7 @@ class ClaimBinding:
     # --- writing ----------------------------------------------------------------------------------
 
     async def _bind(self, taken: TakenClaims, place: int, pod: PodInfo) -> ResourceClaim:
-        """Allocate a claim as Reserve took it, and reserve it for the pod; the claim as written."""
+        """Write Reserve's allocation and the pod's reservation; return the claim as written."""
         claim, allocation = taken.claims[place], taken.allocations.get(place)
         is_extended = place == taken.claims.own
         if is_extended:
@@ -176,9 +129,9 @@ class ClaimBinding:
     async def _write_extended(
         self, claim: ResourceClaim, taken: TakenClaims, pod: PodInfo
     ) -> ResourceClaim:
-        """Allocate a claim that was created, and show it in the pod's status.
+        """Allocate a claim that was created, and write it to the pod's status.
 
-        Then wait until the watch shows it: only what events tell may decide what Unreserve deletes.
+        Then wait for its watch event: Unreserve deletes only claims that the catalog has.
         """
         claim = await self._write(claim, taken.allocations[taken.claims.own], pod)
         body = writes.status_of_extended_resources(pod, claim.metadata.name, taken.mappings)
@@ -188,7 +141,7 @@ class ClaimBinding:
         )
         key, listen = claim.key, partial(self._catalog.listen, [claim.key])
         await self._handle.api.until(lambda: key in self._catalog.claims, listen, _SHOWN_SECONDS)
-        # The watch shows those that were made before it as well.
+        # Now the catalog also has the claims that were created before this one.
         for spare in self._catalog.claims_of_extended_resources(pod.uid):
             if spare.metadata.uid != claim.metadata.uid:
                 await self._delete(spare)
@@ -198,7 +151,7 @@ class ClaimBinding:
         """Delete a claim that was created for a pod that did not get it.
 
         Raises:
-            ClaimWriteError: it is left; the pod's next attempt deletes it, or it goes with the pod.
+            ClaimWriteError: the claim remains; the pod's next attempt or its deletion removes it.
         """
         try:
             for write in writes.deleting(claim):
@@ -222,10 +175,10 @@ class ClaimBinding:
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> ResourceClaim:
-        """Write again with the current claim while it is not certain that nothing is written.
+        """Write a claim; read it and write again while it is uncertain whether a write succeeded.
 
-        Reading the claim also tells the engine that its devices are taken. If they are not, the
-        repeated write makes the first one fail, which may still be under way.
+        Reading the claim also reports its allocation to the engine. If it has none, the repeated
+        write makes the first one, which may still be under way, fail by conflict.
         """
         tried = 0
         while True:
@@ -244,7 +197,7 @@ class ClaimBinding:
                 raise failed
 
     async def _current(self, claim: ResourceClaim) -> ResourceClaim:
-        """Read a claim, until there is an answer: without one its devices stay taken."""
+        """Read a claim until the API server responds; its devices stay reserved meanwhile."""
         purpose, pause = f"get updated claim {claim.key} after conflict", _PAUSE_SECONDS
         while True:
             await self._handle.api.until(lambda: False, _never_listening, pause)
@@ -263,7 +216,7 @@ class ClaimBinding:
         """The allocation still to be written; None if another pod of the group has written it.
 
         Raises:
-            ClaimWriteError: it was written and released since; other claims may have the devices.
+            ClaimWriteError: the claim was deallocated since; other claims may have the devices.
         """
         if allocation is None or not pod.group_name or is_of_extended_resources(claim):
             return allocation
@@ -293,10 +246,10 @@ class ClaimBinding:
         return written
 
     async def _claim(self, method: str, path: str, body: object, purpose: str) -> ResourceClaim:
-        """Make a request that is answered with a claim.
+        """Send a request whose response is a claim.
 
         Raises:
-            ClaimWriteError: as `_request`; or the answer is no claim.
+            ClaimWriteError: the request failed, or the response is no claim.
         """
         answer = await self._request(method, path, body, purpose)
         try:
@@ -329,7 +282,7 @@ class ClaimBinding:
         """Wait until drivers have made all devices ready, and count the outcome.
 
         Raises:
-            DeviceBindingError: a device will never be ready, or time is over.
+            DeviceBindingError: a device has failed or was allocated elsewhere, or the time is over.
         """
         note = f"waiting for binding conditions for device on node {node_name}"
         self._handle.tell(pod, "Normal", "BindingConditionsPending", note)
@@ -354,7 +307,7 @@ class ClaimBinding:
             raise DeviceBindingError(message, BindingOutcome.TIMEOUT)
 
     def _are_ready(self, claims: Sequence[ResourceClaim]) -> bool:
-        """Whether all claims, as the watch shows them, are ready; the first that is not decides."""
+        """Whether all claims are ready, by their latest watch events."""
         for written in claims:
             claim = self._catalog.claims.get(written.key)
             if claim is None or claim.metadata.uid != written.metadata.uid:
@@ -432,7 +385,3 @@ def _never_listening(_: Wake) -> Wake:
 
 def _nothing() -> None:
     pass
-
-
-def _is_first(line: Sequence[_Ticket], ticket: _Ticket) -> bool:
-    return line[0] is ticket

@@ -27,7 +27,7 @@ def count_of(rows: Rows, size: int) -> int:
 
 
 def has_few_domains(topology: Topology) -> bool:
-    """Whether there are so few domains that it pays to work out answers by domain."""
+    """Whether there are so few domains that computing answers by domain is faster than by row."""
     return _ROWS_PER_DOMAIN * topology.count <= len(topology.ids)
 
 
@@ -58,7 +58,7 @@ class Judged(Generic[V, N]):
         return answers
 
     def _learn(self, values: list[V]) -> None:
-        """Judge the new values; values of one interner never change or go."""
+        """Judge the new values; the values of an interner never change."""
         if len(values) > len(self._answers):
             grown = np.zeros(2 * len(values) + _ROOM_TO_GROW, self._answers.dtype)
             grown[: self._known] = self._answers[: self._known]

@@ -30,7 +30,7 @@ class DefaultBinder(BindPlugin, Shortcuts):
 
     @override
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Bind; a refusal fails the attempt, which is repeated after back-off."""
+        """Bind the pod; if the API server refuses, return an error, so that the attempt fails."""
         try:
             await self._handle.api.bind(pod.namespace, pod.name, pod.uid, node_name)
         except SchedulerError as problem:

@@ -1,11 +1,11 @@
 """DefaultPreemption: less important pods make room for a pod that fits nowhere.
 
-The plugin decides; the engine evicts the victims and nominates the pod. While
-evictions are under way the pod is held back, so that it does not preempt again.
+The plugin selects the victims; the engine evicts them and nominates the pod. While evictions are
+under way, PreEnqueue gates the pod, so that it does not preempt again.
 
 Extension points: PreEnqueue, PostFilter.
-Events: none. The preemption executor releases a held pod; after that, the events of the plugins
-that rejected it wake it.
+Events: none. The preemption executor releases a gated pod; after that, the events of the plugins
+that rejected it requeue it.
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption (v1.36).
 """
 
@@ -50,12 +50,12 @@ NOT_ALONE: Final = unschedulable(
 )
 MESSAGE_PREFIX: Final = "preemption: "
 IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
-"""Each placement is tried, and none is cleared."""
+"""Groups that are tried by placement do not preempt."""
 BUDGETS: Final = ObjectKind("PodDisruptionBudget", "policy/v1")
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
-    """Finds the victims."""
+    """Selects victims whose eviction makes a pod schedulable."""
 
     NAME: ClassVar[str] = "DefaultPreemption"
     ARGS: ClassVar[type] = DefaultPreemptionArgs
@@ -105,10 +105,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
 
 
 class DefaultPreemptionForGroups(DefaultPreemption, PodGroupPostFilterPlugin):
-    """Finds the victims of whole groups, and has groups leave whole.
+    """Selects victims for whole pod groups, and evicts groups whole.
 
-    A member has no victims of its own: they are chosen for all members once none of them is left to
-    be tried. While they are evicted, no member is tried.
+    PostFilter selects no victims for a single member; `pod_group_post_filter` selects them for all
+    members after the last member was tried. During the evictions, PreEnqueue gates all members.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (BUDGETS, *PodGroups.WATCHES)

@@ -58,7 +58,7 @@ class _Services:
         return True
 
     def remove(self, name: str) -> bool:
-        """Forget a Service. Returns whether it was known."""
+        """Remove a Service. Returns whether it was known."""
         selector = self._selectors.pop(name, None)
         if selector is None:
             return False
@@ -76,7 +76,7 @@ class _Services:
                     yield selector
 
     def copy(self) -> "_Services":
-        """A copy that changes on its own."""
+        """An independent copy."""
         copy = _Services()
         copy._selectors = self._selectors.copy()
         copy._by_label = {label: named.copy() for label, named in self._by_label.items()}
@@ -90,7 +90,7 @@ class _Namespace:
     """The Services and controllers of one namespace.
 
     Attributes:
-        remembered: selectors by pod kind. They are the same for all forks that share this.
+        remembered: selectors by pod kind; forks that share the namespace share this cache.
     """
 
     def __init__(self, services: _Services, controllers: dict[_Owner, Selector]) -> None:
@@ -100,7 +100,7 @@ class _Namespace:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left."""
+        """Whether it has neither Services nor controllers."""
         return not self.services and not self.controllers
 
 
@@ -194,7 +194,7 @@ def _combined_selector(namespace: _Namespace, kind: PodKind) -> Selector:
     if controller.nothing:
         return selector_from_labels(labels)
     if owner is not None and owner[0] == REPLICATION_CONTROLLER:
-        # Merged as labels: where the two disagree, the controller's value replaces the Service's.
+        # Upstream merges both as labels: the controller's value of a key replaces the Service's.
         overridden = {requirement.key for requirement in controller.requirements}
         labels = {key: value for key, value in labels.items() if key not in overridden}
     return selector_from_labels(labels).with_requirements(controller.requirements)

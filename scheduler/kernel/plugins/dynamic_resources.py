@@ -127,14 +127,14 @@ class DynamicResources(
         self._handle = handle
         timeout = args.binding_timeout_seconds
         self._binding_timeout = 600.0 if timeout is None else timeout
-        # The wait begins when everything is written.
+        # The timeout of the wait begins after the writes, whose time comes on top.
         self.patience_seconds += self._binding_timeout
         handle.shared(ClaimCatalog)
         self._binding = ClaimBinding(handle, self._binding_timeout)
 
     @staticmethod
     def decision_of(state: CycleState) -> DeviceDecision | None:
-        """The nodes that can satisfy the pod's claims, for people; None if it needs no devices."""
+        """The decision about the pod's claims, for `explain`; None if it needs no devices."""
         attempt = state.get(_ATTEMPT)
         return None if attempt is None else attempt.decision
 
@@ -148,12 +148,12 @@ class DynamicResources(
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: answers for pods with claims are not kept."""
+        """Return no part: the runtime caches answers of row-local plugins only."""
         return ()
 
     @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether no request has alternatives, which alone are worth anything."""
+        """Whether no request has alternatives: only their ranks give a score."""
         try:
             claims = [claim for _, claim in claims_of(pod, self._catalog.claims)]
         except ClaimProblem:
@@ -163,7 +163,7 @@ class DynamicResources(
 
     @override
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Hold pods whose claims are not all there."""
+        """Reject pods until all their claims exist."""
         if not pod.spec.resource_claims:
             return SUCCESS
         try:
@@ -285,7 +285,7 @@ class DynamicResources(
         attempt = state.get(_ATTEMPT)
         if attempt is None or attempt.decision is None:
             return SUCCESS
-        # Thousands of pods may wait for their devices; what was known of all nodes goes now.
+        # Thousands of pods may wait for their devices: drop the columns over all nodes now.
         decision, attempt.decision = attempt.decision, None
         found = decision.on_node(node_name)
         if found is None:
@@ -294,13 +294,13 @@ class DynamicResources(
         for index, claim in enumerate(attempt.claims):
             pending = claim.status.allocation
             if pending is not None and claim.metadata.uid in self._catalog.in_flight:
-                # Another pod of the group has taken it; the first whose turn it is writes it.
+                # Another pod of the group has reserved it; the first of them to bind writes it.
                 attempt.allocations[index] = pending
                 self._catalog.begin(claim, pending, pod)
         for index, claim, allocation in found.allocations:
             why = _why_not_to_allocate(claim, self._catalog, is_own=False)
             if why:
-                # It was decided before another pod of the group had its place.
+                # Another pod of the group has reserved the claim since this pod's decision.
                 return unresolvable(why)
             attempt.allocations[index] = allocation
             attempt.claims[index] = claim
@@ -309,7 +309,7 @@ class DynamicResources(
 
     @override
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
-        """Release the devices; written allocations stay, without the pod's reservation."""
+        """Release the devices, and unreserve the pod's claims; written allocations remain."""
         attempt = state.get(_ATTEMPT)
         if attempt is None:
             return None
@@ -349,7 +349,7 @@ class DynamicResources(
 
 
 class DynamicResourcesWithTaintRules(DynamicResources):
-    """With the feature gate DRADeviceTaintRules: rules taint devices as drivers do."""
+    """DynamicResources with the feature gate DRADeviceTaintRules: rules, too, taint devices."""
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (*DynamicResources.WATCHES, TAINT_RULE)
 
@@ -374,7 +374,7 @@ def _claim_of_extended_resources(pod: PodInfo, catalog: ClaimCatalog) -> Resourc
 
 
 def _why_not_to_allocate(claim: ResourceClaim, catalog: ClaimCatalog, *, is_own: bool) -> str:
-    """The reason why a claim cannot be allocated now, whatever the node; empty when it can.
+    """The reason why a claim cannot be allocated now on any node; empty when it can.
 
     The requests of the claim for extended resources are not checked here.
     """

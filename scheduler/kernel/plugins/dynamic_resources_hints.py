@@ -1,8 +1,8 @@
-"""Queueing hints of DynamicResources: changes that may help a pod which it rejected.
+"""Queueing hints of DynamicResources: changes that may make a rejected pod schedulable.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (EventsToRegister,
 isSchedulableAfterClaimChange, isSchedulableAfterPodChange) v1.36.3.
-Differs: a claim that is deleted with its devices wakes pods; upstream's wait for the flush then.
+Differs: the deletion of an allocated claim requeues pods; upstream's pods wait for the flush.
 """
 
 from collections.abc import Callable

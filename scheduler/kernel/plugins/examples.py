@@ -1,4 +1,4 @@
-"""Samples of a few pods and label values out of many, for people."""
+"""Examples of pods and label values, for `explain`."""
 
 from collections.abc import Callable
 from typing import Final
@@ -18,7 +18,7 @@ _ROWS_LOOKED_AT: Final = 8
 def pods_on(
     snapshot: Snapshot, rows: NDArray[np.intp], is_meant: Callable[[PodInfo], bool]
 ) -> tuple[PodOnNode, ...]:
-    """Some of the pods on the first of some rows that are meant."""
+    """Some of the pods for which `is_meant` is true, from the first few of these rows."""
     found: list[PodOnNode] = []
     for row in rows[:_ROWS_LOOKED_AT].tolist():
         for pod in snapshot.info(row).pods.values():

@@ -1,11 +1,11 @@
 """GangScheduling: a gang runs with `minCount` of its pods, or waits with all of them.
 
-PreEnqueue holds the members until their PodGroup and enough pods exist. The engine then places all
-waiting members in one step. Permit checks for each place whether it completes the gang, together
-with the running pods. Only then is any of them bound.
+PreEnqueue gates the members until their PodGroup and enough pods exist. The engine then tries all
+pending members in one step. Permit holds each member until the gang, running pods included, has
+`minCount` pods with a node. Only then is any of them bound.
 
 Extension points: PreEnqueue, Permit.
-Events: none but the flush. The engine wakes the members itself when their obstacle changes.
+Events: none but the flush. The engine itself requeues the members when their obstacle changes.
 Source: pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go (v1.36).
 Differs: upstream registers UnscheduledPod/Add and PodGroup/Add.
 """

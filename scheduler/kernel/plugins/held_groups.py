@@ -1,8 +1,8 @@
 """GangScheduling where its feature gate is off: no member of a pod group is bound alone.
 
 A gang of which only some members run holds resources and does no work. So pods with a
-`spec.schedulingGroup` are rejected where groups are not scheduled as a whole. The plugin stands in
-for `gang_scheduling` in each profile that does not have it: no configuration turns it off.
+`spec.schedulingGroup` are rejected where groups are not scheduled as a whole. The plugin replaces
+`gang_scheduling` in each profile that does not have it: no configuration turns it off.
 
 Extension points: PreFilter, PostFilter.
 Events: none; nothing that happens in the cluster turns the gate on.
@@ -39,7 +39,7 @@ class HeldGroups(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugi
 
     NAME: ClassVar[str] = "GangScheduling"
     READS: ClassVar[Reads] = Reads.NODE
-    """Reads nothing, in fact: its signature decides."""
+    """The plugin reads no node; its answer depends on the pod's signature alone."""
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -62,7 +62,7 @@ class HeldGroups(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugi
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """Keep the other plugins from trying for a member: evictions cannot help it."""
+        """Stop PostFilter for a member of a group: evictions cannot make it schedulable."""
         if pod.spec.scheduling_group is None:
             return None, unschedulable()
         return None, unresolvable()

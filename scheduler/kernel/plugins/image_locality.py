@@ -32,9 +32,9 @@ from scheduler.kernel.snapshot import Rows, Snapshot
 
 MEBIBYTE: Final = 1024 * 1024
 MIN_THRESHOLD_BYTES: Final = 23 * MEBIBYTE
-"""Images together smaller than this count nothing."""
+"""Images that are together smaller than this score 0."""
 MAX_CONTAINER_THRESHOLD_BYTES: Final = 1000 * MEBIBYTE
-"""Per container: more than this counts no more."""
+"""Per container: images that are together larger than this score no higher."""
 
 
 class ImageLocality(ScorePlugin, SignPlugin):
@@ -50,7 +50,7 @@ class ImageLocality(ScorePlugin, SignPlugin):
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """0 to 100; not normalised."""
+        """Score each row from 0 to 100; not normalised."""
         table = snapshot.table
         held_bytes = np.zeros(table.size)
         for name in image_names(pod.spec):

@@ -260,7 +260,7 @@ class _Verdicts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        # Bytes until they are reported: by hostname every row is a domain of its own.
+        # Bytes until `of` returns them: by hostname, there are as many domains as rows.
         self._by_key: dict[str, NDArray[np.uint8]] = {}
         self._kinds = 0
 
@@ -286,13 +286,13 @@ class _Verdicts:
 
 
 def _normalized(scores: Scores, of_candidates: Scores) -> Scores:
-    """Scores as percentages of the way from the candidates' lowest to their highest."""
+    """Scale scores so that the candidates' lowest becomes 0 and their highest 100; round down."""
     if not len(of_candidates):
         return scores
     lowest, highest = float(of_candidates.min()), float(of_candidates.max())
     if lowest == highest:
         return np.zeros(len(scores))
-    # The order of these operations decides how the result is rounded.
+    # The order of these operations is upstream's, so that results round alike.
     shares: Scores = scores - lowest
     shares /= highest - lowest
     shares *= MAX_NODE_SCORE
@@ -303,7 +303,7 @@ def _normalized(scores: Scores, of_candidates: Scores) -> Scores:
 
 
 def _add_sums(sums: Sums, snapshot: Snapshot, key: str, counts: RowCounts, weight: int = 1) -> None:
-    """Add counts by domain; a key under which nothing counts is left out."""
+    """Add counts by domain; leave out a key whose domains have no counts."""
     if counts.is_empty:
         return
     by_domain = counts.by_domain(snapshot.topology(key))
@@ -321,8 +321,8 @@ def _unmet_affinity(
 ) -> Mapping[str, NDArray[np.bool_]]:
     """By topology key, the domains where a required affinity term is not satisfied.
 
-    A pod that satisfies its own terms may be the first of its kind: while no pod anywhere does, it
-    needs only the topology keys.
+    While no pod in the cluster satisfies the terms, a pod that satisfies its own terms needs only
+    the topology keys.
     Source: filtering.go satisfyPodAffinity.
     """
     own = required.own

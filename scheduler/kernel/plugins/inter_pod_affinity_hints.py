@@ -1,4 +1,4 @@
-"""Queueing hints of InterPodAffinity: changes that may help a pod which it rejected.
+"""Queueing hints of InterPodAffinity: changes that may make a rejected pod schedulable.
 
 Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/plugin.go (v1.36).
 """
@@ -16,7 +16,7 @@ from scheduler.kernel.snapshot.pod_selectors import pod_selector_of
 def is_schedulable_after_pod_change(
     pod: PodInfo, old: PodInfo | None, new: PodInfo | None
 ) -> QueueingHint:
-    """Whether a change of another pod, or of the pod's own labels, may help.
+    """Queue if the pod itself changed, or if a placed pod begins or ceases to match.
 
     Source: plugin.go isSchedulableAfterPodChange.
     """
@@ -41,7 +41,7 @@ def is_schedulable_after_pod_change(
 def is_schedulable_after_node_change(
     pod: PodInfo, old: Node | None, new: Node | None
 ) -> QueueingHint:
-    """Whether a node that joins or changes a domain may help.
+    """Queue if a node joins, leaves or changes a domain of a required term.
 
     Source: plugin.go isSchedulableAfterNodeChange.
     """
@@ -49,7 +49,7 @@ def is_schedulable_after_node_change(
     before = None if old is None else old.metadata.labels
     now = {} if new is None else new.metadata.labels
     if before is None:
-        # A node without the key of an anti-affinity term takes any pod.
+        # A node without the topology key of an anti-affinity term satisfies the term.
         helps = bool(away) or any(term.topology_key in now for term in near)
     else:
         changed = {t.topology_key for t in (*near, *away) if _value_changes(before, now, t)}
@@ -62,12 +62,11 @@ def is_schedulable_after_node_change(
 def is_schedulable_after_namespace_change(
     pod: PodInfo, old: Namespace | None, new: Namespace
 ) -> QueueingHint:
-    """Whether other labels of a namespace may help.
+    """Queue if the pod's terms select namespaces by label, or the pod is in the namespace.
 
-    They may when the pod selects namespaces, or when it is in this namespace, which the
-    anti-affinity of running pods may then no longer select.
+    In the second case, anti-affinity terms of running pods may no longer select the namespace.
 
-    Differs: upstream is not woken by namespaces.
+    Differs: upstream registers no namespace events.
     """
     near, away = _required_terms(pod)
     selects = any(not term.namespace_selector.nothing for term in (*near, *away))
@@ -92,7 +91,7 @@ def _required_terms(pod: PodInfo) -> tuple[Sequence[AffinityTerm], Sequence[Affi
 def _matches_all(terms: Iterable[AffinityTerm], owner: PodInfo, pod: PodInfo) -> bool:
     """Whether there are terms and a pod satisfies them all.
 
-    Hints know no labels of namespaces: a namespace selector is judged as if there were none.
+    Hints cannot read labels of namespaces: namespace selectors are matched with empty labels.
     """
     selected = [pod_selector_of(term, owner.namespace) for term in terms]
     return bool(selected) and all(speaks_of(pods, pod, {}) for pods in selected)

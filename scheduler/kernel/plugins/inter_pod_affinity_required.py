@@ -40,8 +40,8 @@ class RequiredState:
     Attributes:
         own: the terms of the incoming pod.
         near: by key, the pods that satisfy all its affinity terms.
-        away: by key, the pods its anti-affinity terms speak of.
-        existing: by key, the anti-affinity terms of running pods that speak of it.
+        away: by key, the pods that its anti-affinity terms select.
+        existing: by key, the anti-affinity terms of running pods that select it.
     """
 
     __slots__ = ("away", "existing", "near", "own")
@@ -54,7 +54,7 @@ class RequiredState:
 
 
 class Company(Counting):
-    """Counts the pods that the pod's terms speak of, and the terms that speak of the pod."""
+    """Counts the pods that the pod's terms select, and the terms that select the pod."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Company(Counting):
                 affinity.append((has_key, now))
             else:
                 found |= np.where(has_key & (now > 0), reason, _NO_REASON)
-        # A pod that satisfies its own terms may be the first of its kind.
+        # While no pod satisfies the terms, a pod that satisfies its own terms fits.
         is_first = (places == 0) & self._is_own_kind
         for has_key, now in affinity:
             is_met = has_key & (is_first | (now > 0))

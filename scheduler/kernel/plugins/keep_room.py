@@ -1,14 +1,14 @@
 """KeepRoom: keeps room for a big pod or a pod group that has waited long.
 
-Not enabled by default: kube-scheduler has no such thing. Small pods that come again and again take
-the room as it becomes free, so a big pod or a gang may wait for ever. A pod or group that has
-waited so long is nominated to where it can start first; as for every nominated pod, no other pod of
-its priority or less may take the room meanwhile. A pod that will have ended before the room is
-needed may. Room is kept for one pod or group at a time, see `preemption.kept_room`.
+Not enabled by default; kube-scheduler has no such plugin. A steady stream of small pods takes all
+room that becomes free, so a big pod or a gang may wait for ever. The plugin nominates a pod or
+group that has waited for a given time to the nodes on which it can start first. Then no other pod
+of its priority or less may take that room, except a pod that ends before the room is needed. The
+plugin keeps room for one pod or group at a time; see `preemption.kept_room`.
 
 Extension points: PostFilter.
-Events: none; the plugin rejects no pod. The engine wakes pods when room is kept no longer, and has
-the next waiter in turn tried.
+Events: none; the plugin rejects no pod. The engine requeues pods when room is no longer kept, and
+then tries the next waiter.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         if not self._kept.keeps_for(pod):
             return None, unschedulable() if pod.group_name else unschedulable(NOT_KEPT)
         if pod.group_name or self._kept.holds_more(pod):
-            # Room is kept for all members together, and for volumes and devices in the same way.
+            # The engine keeps room for all members together, and for pods with volumes or devices.
             return None, unschedulable()
         found = cast("runtime.AttemptDiagnosis", diagnosis)
         turns, room = self._turns, self._turns.kept_for(pod.kind, pod.uid)
@@ -152,13 +152,13 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         return members[0].kind if group is None else self._turns.group(group)
 
     def _has_turn(self, waiter: Waiter, first: PodInfo, pods: Sequence[PodInfo]) -> bool:
-        """Record a rejected waiter; returns whether room is, or is to be, kept for it."""
+        """Record a rejected waiter; return whether room is kept for it, or is to be kept next."""
         turns, now = self._turns, self._handle.now()
         turns.note(waiter, first, now)
         if turns.kept_for(waiter, first.uid) is not None:
             return True
         if turns.room is None and any(pod.pod.status.nominated_node_name for pod in pods):
-            # Kept by the scheduler that ran before this one.
+            # The nomination is from the scheduler that ran before this one.
             return True
         return turns.is_next(waiter, now)
 
@@ -186,7 +186,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
     def _some(
         self, rows: NDArray[np.intp], room: RoomReservation | None, uid: str, snapshot: Snapshot
     ) -> NDArray[np.intp]:
-        """The rows to look at: that of the room which is kept, or a bounded number."""
+        """The rows to examine: the row of the kept room, or else at most `NODES_TRIED`."""
         row = None if room is None else snapshot.table.row_of.get(room.places[uid])
         if row is not None and row in rows:
             return np.array([row], np.intp)
@@ -195,7 +195,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         return rows
 
     def _drop(self, waiter: Waiter, pods: Sequence[PodInfo]) -> None:
-        """Forget a waiter that can start nowhere, and mark its room as ending."""
+        """Remove a waiter that can start on no node, and mark its room as ending."""
         turns = self._turns
         turns.forget(waiter)
         room = turns.kept_for(waiter, pods[0].uid)

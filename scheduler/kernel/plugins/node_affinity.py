@@ -119,9 +119,9 @@ class NodeAffinity(
 
     @override
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """The selector and the affinity; None when it names nodes, as such pods are all different.
+        """Return the selector and the affinity; None if terms name nodes.
 
-        Two pods of a daemon set have nothing in common that would be worth keeping.
+        Each pod of a daemon set names another node, so its answers are of no use to other pods.
         """
         affinity = _affinity_of(pod)
         if any(term.match_fields for term in _all_terms(affinity)):
@@ -132,7 +132,7 @@ class NodeAffinity(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Skip pods without demands; narrow the search where all terms name nodes."""
+        """Skip pods without requirements; limit the search if all required terms name nodes."""
         required = required_node_affinity_of(pod.spec)
         if required.is_empty and self._added_required is None:
             return None, SKIP
@@ -201,7 +201,7 @@ class NodeAffinity(
 
     @override
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
-        """The best node gets 100."""
+        """Scale scores so that the best node gets 100."""
         return share_of_highest(scores)
 
     def is_schedulable_after_node_change(
@@ -237,7 +237,7 @@ def _all_terms(affinity: NodeAffinitySpec) -> Iterable[NodeSelectorTerm]:
 
 
 def _named_nodes(pod: PodInfo) -> frozenset[str] | None:
-    """The nodes that all required terms name between them; None when a term names none."""
+    """The nodes that the required terms name, taken together; None if a term names none."""
     selector = _affinity_of(pod).required_during_scheduling_ignored_during_execution
     if selector is None or not selector.node_selector_terms:
         return None

@@ -119,13 +119,13 @@ def is_schedulable_after_node_change(
     old: Node | None,
     new: Node,
 ) -> QueueingHint:
-    """The node is new, or declares something else."""
+    """Queue if the node is new, or declares other features."""
     changed = old is None or old.status.declared_features != new.status.declared_features
     return QueueingHint.QUEUE if changed else QueueingHint.SKIP
 
 
 def is_schedulable_after_pod_update(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
-    """The pod itself needs other features than before."""
+    """Queue if the pod itself needs other features than before."""
     if new.uid != pod.uid or required_features(new.spec) == required_features(old.spec):
         return QueueingHint.SKIP
     return QueueingHint.QUEUE

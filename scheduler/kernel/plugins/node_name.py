@@ -1,6 +1,6 @@
 """NodeName: a pod that names its node fits that node only.
 
-Such a pod normally never reaches a scheduler; it does when `explain` judges a running pod.
+A pod that names its node needs no scheduler; the filter matters when `explain` judges such a pod.
 
 Extension points: Filter.
 Events: a node is added.

@@ -1,9 +1,9 @@
 """NodeOwnership: pods go only to nodes that belong to this scheduler.
 
-Not enabled by default: kube-scheduler has no such thing. Two schedulers that place pods on the same
-nodes promise the same room twice. With this plugin each has nodes of its own, by their labels; all
-pods there count, whichever scheduler placed them. Another scheduler's binding to one of our nodes
-is reported with the next pod that is placed here: an event of that pod, and a metric.
+Not enabled by default; kube-scheduler has no such plugin. Two schedulers that bind pods to the same
+nodes may assign the same resources twice. With this plugin each has nodes of its own, by labels.
+All pods on them count, whichever scheduler bound them. If another scheduler binds a pod to one of
+our nodes, the next Reserve reports it by an event about that pod and a metric.
 
 Extension points: Filter, Reserve.
 Events: a node is added or its labels change.
@@ -54,14 +54,14 @@ REMEMBERED: Final = 256
 
 
 class ForeignBindings(SharedState):
-    """Bindings that this scheduler did not make, as the watch shows them.
+    """Bindings that other schedulers made, found in watch events.
 
-    A pod that is first seen with a node is left out: it may be as old as the cluster, or static.
-    So are pods of DaemonSets, which have one node each wherever they run.
+    A pod that has a node in its first event is left out: its binding may be old, or the pod static.
+    Pods of DaemonSets are left out too: no scheduler chooses their node.
 
     Attributes:
-        count: number of them so far.
-        own_names: the profiles that have placed pods here.
+        count: number of such bindings so far.
+        own_names: the schedulerNames of pods that this scheduler has assumed.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (POD_KIND,)
@@ -96,7 +96,7 @@ class ForeignBindings(SharedState):
         self._assumed.discard(pod.uid)
 
     def after(self, number: int) -> Iterator[PodInfo]:
-        """The pods of the bindings after a number, without those of our own profiles."""
+        """The pods of the bindings after a number, without pods of this scheduler's profiles."""
         for each, pod in self._last:
             if each > number and pod.spec.scheduler_name not in self.own_names:
                 yield pod
@@ -110,7 +110,7 @@ class ForeignBindings(SharedState):
 
 
 class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
-    """Rejects nodes of other schedulers, and reports pods that these bind to ours."""
+    """Rejects nodes of other schedulers; reports pods that they bind to nodes of the profile."""
 
     NAME: ClassVar[str] = "NodeOwnership"
     ARGS: ClassVar[type] = NodeOwnershipArgs
@@ -125,7 +125,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
             for key, value in args.node_selector.items()
         )
         self._last_reported: int | None = None
-        """The number of the last reported binding; None until a pod is placed here."""
+        """The number of the last reported binding; None until the first Reserve."""
         self._bindings = handle.metrics.counter(
             "stowage_foreign_bindings_total",
             "Pods that other schedulers bound to nodes of a profile with NodeOwnership.",
@@ -141,7 +141,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: nodes are ours or not, whatever the pod is."""
+        """Return no part: the answer depends on the node alone."""
         return ()
 
     @override
@@ -157,7 +157,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Report foreign bindings since the last pod that was placed here; never rejects."""
+        """Report foreign bindings since the last Reserve; never rejects."""
         bindings = self._handle.shared(ForeignBindings)
         if self._last_reported is None:
             self._last_reported = bindings.count
@@ -177,7 +177,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
         old: Node | None,
         new: Node,
     ) -> QueueingHint:
-        """The node is ours now, and was not, or is new."""
+        """Queue if the node belongs to the profile, and did not before or is new."""
         was_ours = old is not None and labels_match_node(self._requirements, old)
         is_ours = labels_match_node(self._requirements, new)
         return QueueingHint.QUEUE if is_ours and not was_ours else QueueingHint.SKIP

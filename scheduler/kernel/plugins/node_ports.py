@@ -122,8 +122,8 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
     ) -> Counting:
         """See `CountingFilterPlugin.counting`.
 
-        Differs: upstream keeps a set of ports per node, so that either of two pods with the same
-        port frees it; here the last one does. Two such pods cannot be placed on one node.
+        Differs: upstream keeps a set of ports per node, so the removal of either of two pods with
+        the same port frees it; here that of the last one does. Filters admit no two such pods.
         """
         return _Held(state.read(_WANTED), snapshot, rows, others)
 

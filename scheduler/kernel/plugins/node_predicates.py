@@ -1,7 +1,7 @@
 """Predicates of a pod on the labels, names and taints of nodes, shared by several plugins.
 
-Everything here is computed once per pod specification and then answers for any rows: label
-requirements are judged once per distinct label value, taints once per distinct list of taints.
+Predicates are parsed once per pod specification and evaluated for any rows. Label requirements are
+evaluated once per distinct label value, taints once per distinct list of taints.
 
 Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go,
 scheduling/corev1/helpers.go (v0.36).
@@ -86,7 +86,7 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
         return not self.labels and self.terms is None
 
     def matches(self, snapshot: Snapshot, rows: Rows) -> Mask | None:
-        """Per given row whether its node matches; None when every node will."""
+        """Per given row whether its node matches; None if there is no requirement."""
         mask = labels_match(self.labels, snapshot, rows)
         if self.terms is None:
             return mask
@@ -101,12 +101,12 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
 
 
 class PreferredNodeTerms(msgspec.Struct, frozen=True, gc=False):
-    """Terms that earn their weight on nodes that satisfy them."""
+    """Preferred terms; a node scores the weight of each term that it satisfies."""
 
     terms: tuple[tuple[int, NodeTerm], ...]
 
     def score(self, snapshot: Snapshot, rows: Rows) -> Scores:
-        """Per given row the weights earned."""
+        """Per given row, the sum of the weights of the terms that its node satisfies."""
         total = np.zeros(count_of(rows, snapshot.table.size))
         for weight, term in self.terms:
             total += weight * term.matches(snapshot, rows)
@@ -151,7 +151,7 @@ def node_selector_terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 
 def preferred_node_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredNodeTerms:
-    """Preferred terms that can earn anything.
+    """The preferred terms whose weight is not 0 and that can match.
 
     Raises:
         SelectorError: a term cannot be read.
@@ -170,7 +170,7 @@ def node_term(term: NodeSelectorTerm) -> NodeTerm:
     fields = tuple(map(field_requirement, term.match_fields))
     if not (labels or fields):
         return NEVER
-    # No other field exists, so that nothing can be In it and everything is NotIn it.
+    # No other field exists: no node matches In for it, and every node matches NotIn.
     others = [r for r in fields if r.key != NAME_FIELD]
     if any(r.operator is Operator.IN for r in others):
         return NEVER
@@ -211,12 +211,12 @@ def labels_match_node(requirements: Iterable[Requirement], node: Node) -> bool:
 
 
 def has_untolerated_taint(taints: Iterable[Taint], tolerations: Tolerations) -> bool:
-    """Whether there is a taint that keeps pods away and that nothing tolerates."""
+    """Whether any NoSchedule or NoExecute taint is not tolerated."""
     return any(t.effect in DO_NOT_SCHEDULE and not tolerations.tolerate(t) for t in taints)
 
 
 def tolerated_taints(tolerations: Tolerations, snapshot: Snapshot, rows: Rows) -> Mask | None:
-    """Per given row whether no taint keeps the pod away; None when that holds everywhere."""
+    """Per given row whether the pod tolerates all its taints; None if it does so on all rows."""
     judged: Judged[tuple[Taint, ...], np.bool_] = Judged(
         lambda taints: not has_untolerated_taint(taints, tolerations), np.bool_
     )

@@ -77,7 +77,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
 
     @override
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """The pod's requests; None where devices count, which change without their nodes."""
+        """Return the pod's requests; None if devices count, as their use is not in the row."""
         if not self._of_devices.of(pod).isdisjoint(self._names):
             return None
         return frozenset(pod.shape.occupied.items())
@@ -89,7 +89,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
-        """Skip pods that request none of the resources: they would all go to one node."""
+        """Skip pods that request none of the resources: all of them would prefer the same node."""
         if not self._concerns(pod):
             return SKIP
         self._prepare(state, pod, snapshot)
@@ -97,7 +97,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """50 to 100: 75 where the pod leaves the balance as it is."""
+        """Score each row from 50 to 100; 75 where the pod does not change the balance."""
         prepared = state.get(_STATE)
         if prepared is None or prepared.columns.layout is not snapshot.table.sums.layout:
             if not self._concerns(pod):
@@ -155,7 +155,7 @@ def _deviation_of_pair(
 def _deviation(used: NDArray[np.float64], allocatable: NDArray[np.float64]) -> NDArray[np.float64]:
     """The standard deviation of a node's utilization over resources: shape (2, rows).
 
-    Resources are added up one by one, in order: the result must be right to the last bit.
+    It adds up resources one by one, in order, so that floats round exactly as upstream's.
     """
     counted = allocatable > 0
     shares = np.minimum(used / np.maximum(allocatable, 1), 1)

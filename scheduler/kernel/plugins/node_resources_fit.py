@@ -165,7 +165,7 @@ class NodeResourcesFit(
         of_devices = self._of_devices.of(pod)
         if not of_devices:
             return asked
-        # Allocations of devices change without any change of a node.
+        # The allocated devices of a node are no part of its row, and change without it.
         is_scored = not of_devices.isdisjoint(name for name, _ in self._weights)
         return None if is_scored else (*asked, of_devices)
 
@@ -321,7 +321,7 @@ class NodeResourcesFit(
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """0 to 100 by the strategy of the profile."""
+        """Score each row from 0 to 100 by the strategy of the profile."""
         prepared = state.get(_SCORE)
         if prepared is None or prepared.columns.layout is not snapshot.table.sums.layout:
             prepared = self._prepare_score(state, pod, snapshot)
@@ -380,7 +380,7 @@ def _obstacle(
         return None
     missing = asked - free[is_short]
     least = missing.min()
-    # The first in the order of names, as people look for it.
+    # The first by name, so that repeated output names the same node.
     nearest = snapshot.table.first_by_name(rows[is_short[missing == least]])
     hopeless = int(np.count_nonzero(has[is_short] < asked))
     return ResourceObstacle(name, len(is_short), asked, int(least), nearest, hopeless)

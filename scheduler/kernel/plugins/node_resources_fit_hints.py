@@ -1,4 +1,4 @@
-"""Queueing hints of NodeResourcesFit: events that may give a pod the room that it lacks.
+"""Queueing hints of NodeResourcesFit: events that may make a rejected pod fit.
 
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go (isSchedulableAfter...) v1.36.
 """

@@ -19,7 +19,7 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods
 
 TOO_MANY_PODS: Final = Reason("Too many pods")
 HOPELESS: Final = Reason("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-"""Added to the reasons where a request exceeds the node's allocatable: no preemption can help."""
+"""Added to the reasons if a request exceeds the node's allocatable, so that no eviction helps."""
 
 MAX_BITS: Final = 64
 """The most reasons that an answer has a bit of its own for."""
@@ -34,8 +34,8 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
         names: the resources that are checked.
         columns: those of them that some node offers.
         of_devices: those of them that devices may serve where a node offers none.
-        combinations: for a pod that requests more resources than an answer has bits: the sets of
-            reasons found so far, by answer; the first is no reason at all.
+        combinations: for a pod that requests more resources than an answer has bits, the sets of
+            reasons found so far, by answer; the first set is empty.
     """
 
     names: tuple[str, ...]
@@ -66,7 +66,7 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
         return ~np.array(is_of_devices) | (allocatable > 0)
 
     def answers(self, is_full: Mask, is_short: NDArray[np.bool_], is_hopeless: Mask) -> Bits:
-        """The reasons by row: no place, too little of which offered resource, no hope."""
+        """The reasons by row: too many pods, too little of an offered resource, and `HOPELESS`."""
         masks = np.ones((self.lines, len(is_full)), np.bool_)
         masks[_PODS] = is_full
         masks[[1 + self.names.index(name) for name in self.columns.names]] = is_short
@@ -113,7 +113,7 @@ def prepare_fit(
 class FitCounting(Counting):
     """Counts pods and their use of the requested resources.
 
-    The room that a row has left beside the pod is computed once: places, then resources.
+    The constructor computes the free amounts of each row with the pod on it: pods, then resources.
     """
 
     def __init__(

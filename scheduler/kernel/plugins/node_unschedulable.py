@@ -76,7 +76,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions, SignPlugin):
 
 
 def tolerates_cordon(pod: PodInfo) -> bool:
-    """Whether the pod tolerates the taint that stands for a cordoned node."""
+    """Whether the pod tolerates the taint `node.kubernetes.io/unschedulable`."""
     return is_tolerated(UNSCHEDULABLE_TAINT, pod.spec.tolerations)
 
 
@@ -85,7 +85,7 @@ def is_schedulable_after_node_change(
     old: Node | None,
     new: Node,
 ) -> QueueingHint:
-    """A schedulable node is new, or a cordon is lifted."""
+    """Queue if the node is schedulable, and is new or was cordoned before."""
     was_closed = old is None or old.spec.unschedulable
     return QueueingHint.QUEUE if was_closed and not new.spec.unschedulable else QueueingHint.SKIP
 
@@ -95,6 +95,6 @@ def is_schedulable_after_pod_toleration_change(
     old: PodInfo,  # noqa: ARG001 - hints share a signature
     new: PodInfo,
 ) -> QueueingHint:
-    """The pod itself now tolerates the cordon; it did not before, or would not wait."""
+    """Queue if the pod itself tolerates the cordon now; the plugin rejected it, so it did not."""
     accepts = new.uid == pod.uid and tolerates_cordon(new)
     return QueueingHint.QUEUE if accepts else QueueingHint.SKIP

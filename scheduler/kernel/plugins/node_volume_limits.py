@@ -118,7 +118,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: answers for pods with volumes are not kept."""
+        """Return no part: the runtime caches answers of row-local plugins only."""
         return ()
 
     @override
@@ -143,7 +143,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         """
         wanted = state.get(_WANTED)
         if wanted is None:
-            # A profile may have no PreFilter, which does this otherwise.
+            # A profile may have no PreFilter, which refreshes the catalog otherwise.
             self._handle.shared(VolumeCatalog).refresh(snapshot)
             wanted = self._wanted(pod)
             state.write(_WANTED, wanted)
@@ -184,7 +184,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
 
 class NodeVolumeLimitsWithScaling(NodeVolumeLimits):
-    """With the feature gate VolumeLimitScaling."""
+    """NodeVolumeLimits with the feature gate VolumeLimitScaling."""
 
     REQUIRES_DRIVERS: ClassVar[bool] = True
 
@@ -194,7 +194,7 @@ def after_csi_node_updated(
     old: CSINode,
     new: CSINode,
 ) -> QueueingHint:
-    """The node can hold more volumes of some driver than before."""
+    """Queue if the node can hold more volumes of some driver than before."""
     before = {driver.name: driver.limit or 0 for driver in old.spec.drivers}
     return queue_if(
         any((driver.limit or 0) > before.get(driver.name, 0) for driver in new.spec.drivers)
@@ -206,7 +206,7 @@ def after_pod_deleted(
     old: PodInfo,
     new: None,  # noqa: ARG001 - hints share a signature
 ) -> QueueingHint:
-    """The deleted pod had, or was promised, a node, and had volumes that are attached."""
+    """Queue if the deleted pod was bound or nominated, and had volumes that are attached."""
     had_node = old.node_name or old.pod.status.nominated_node_name
     return queue_if(bool(had_node) and any(map(_is_attached, old.pod.volumes)))
 

@@ -61,7 +61,7 @@ class OwnTermsCache:
         self._known: KindMemo[tuple[PodShape, str, int | None], OwnTerms] = KindMemo()
 
     def terms_of(self, pod: PodInfo, snapshot: Snapshot) -> OwnTerms:
-        """The terms of a pod, for the namespaces as they are now."""
+        """The terms of a pod, resolved for the present namespaces."""
         kind = pod.kind
         affinity = kind.shape.affinity
         if affinity is None:
@@ -75,12 +75,12 @@ class OwnTermsCache:
 
 
 def speaks_of(pods: PodSelector, pod: PodInfo | PodKind, namespaces: NamespaceLabels) -> bool:
-    """Whether a pod, or each pod of a kind, is selected."""
+    """Whether `pods` selects a pod, or each pod of a kind; terminating pods included."""
     return pods.matches_namespace(pod.namespace, namespaces) and pods.selector.matches(pod.labels)
 
 
 def resolved_term(term: AffinityTerm, namespace: str, snapshot: Snapshot) -> OwnTerm:
-    """A term of a pod in a namespace, for the namespaces as they are now."""
+    """A term of a pod of `namespace`, resolved for the present namespaces."""
     return OwnTerm(term.topology_key, _pods(term, namespace, snapshot.namespaces))
 
 
@@ -102,8 +102,8 @@ def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> Ow
 def _pods(term: AffinityTerm, namespace: str, namespaces: NamespaceLabels) -> PodSelector:
     resolved = term.in_namespace(namespace)
     if resolved.namespace_selector.matches({}):
-        # Upstream compares the pods found with the selector as well, and with no labels instead of
-        # those of their namespace: a selector that only excludes labels lets all namespaces pass.
+        # Upstream also matches found pods against the namespace selector, but with empty labels.
+        # So a selector that only excludes labels matches all namespaces.
         return PodSelector(frozenset(), resolved.selector, EVERYTHING)
     matching = {
         name for name, labels in namespaces.items() if resolved.namespace_selector.matches(labels)
@@ -112,7 +112,7 @@ def _pods(term: AffinityTerm, namespace: str, namespaces: NamespaceLabels) -> Po
 
 
 def _intersection(selectors: Iterable[PodSelector]) -> PodSelector:
-    """The pods that all resolved selectors mean."""
+    """The selector of the pods that all resolved selectors select."""
     first, *others = selectors
     for other in others:
         if first.namespace_selector.is_everything:

@@ -22,7 +22,7 @@ from scheduler.kernel.snapshot import Snapshot
 def placement_scores(
     resources: Sequence[tuple[str, int]], candidates: FeasiblePlacements, snapshot: Snapshot
 ) -> Scores:
-    """0 to 100 by candidate.
+    """Score each candidate from 0 to 100.
 
     Args:
         resources: names and weights.
@@ -37,7 +37,7 @@ def placement_scores(
     offered = columns.allocatable(table, rows)
     taken, counts_there = columns.non_zero_requested(table, rows), offered > 0
     if not counts_there.all():
-        # Nodes that offer nothing of a resource do not count, whatever runs there.
+        # A node that offers none of a resource does not count for it, whatever its pods request.
         taken = np.where(counts_there, taken, 0.0)
     allocatable = _whole(candidates.placements.sums(offered))
     each = [

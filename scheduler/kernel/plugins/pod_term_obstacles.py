@@ -23,7 +23,7 @@ POD_ANTI_AFFINITY: Final = (
 )
 
 _TERMS: Final = 16
-"""Largest number of running pods' terms reported; any number may select a pod."""
+"""The most terms of running pods that are reported; any number of terms may select a pod."""
 
 
 def of_affinity(

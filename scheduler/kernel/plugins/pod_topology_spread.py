@@ -118,7 +118,7 @@ class PodTopologySpread(
             requires_all_keys=not by_system,
             compares=self.COMPARES,
         )
-        # Default constraints follow a pod's owner, which its shape does not tell.
+        # Default constraints depend on the pod's owner, which is no part of its shape.
         self._shape_tells_all = not any(c.when_unsatisfiable == HARD for c in defaults)
 
     @override
@@ -181,7 +181,7 @@ class PodTopologySpread(
             verdicts = skewed * SKEWED
             verdicts[ABSENT] = KEY_MISSING
             answer = verdicts.take(domains.ids[rows])
-            # The first constraint that a node fails gives the reason.
+            # The reason is that of the first constraint that the node fails.
             rejected = answer if rejected is None else np.where(rejected, rejected, answer)
         return rejected
 
@@ -349,13 +349,13 @@ class PodTopologySpread(
 
 
 class PodTopologySpreadWithComparisons(PodTopologySpread):
-    """With the feature gate TaintTolerationComparisonOperators."""
+    """PodTopologySpread with the feature gate TaintTolerationComparisonOperators."""
 
     COMPARES: ClassVar[bool] = True
 
 
 def _is_involved(changed: PodInfo, pod: PodInfo) -> bool:
-    """Whether a change of a pod can matter: it is the pod itself, or one placed in its namespace.
+    """Whether the changed pod is the pod itself, or a bound or nominated pod of its namespace.
 
     Source: plugin.go involvedInTopologySpreading.
     """

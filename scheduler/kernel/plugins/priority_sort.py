@@ -1,4 +1,4 @@
-"""PrioritySort: the pod of higher priority goes first, among equals the longest waiting.
+"""PrioritySort: the pod of higher priority is popped first, among equals the earliest queued.
 
 Extension points: QueueSort.
 Events: none; it rejects no pod.
@@ -20,5 +20,5 @@ class PrioritySort(QueueSortPlugin):
 
     @override
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int, float]:
-        """Smaller for the pod that goes first."""
+        """Return a key that is smaller for the pod that is popped first."""
         return -queued.pod_info.priority, queued.timestamp

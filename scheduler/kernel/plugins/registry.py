@@ -105,9 +105,9 @@ BEHIND_GATES: Final[Mapping[str, tuple[type[Plugin], ...]]] = {
 
 
 def stand_ins(feature_gates: Collection[str]) -> tuple[type[Plugin], ...]:
-    """Plugins that run first at their extension points where a profile lacks their name.
+    """Plugins that run first at their extension points in a profile without a plugin of their name.
 
-    No configuration does without both.
+    No configuration disables both the plugin and its stand-in.
     """
     is_on = {GENERIC_WORKLOAD, GANG_SCHEDULING}.intersection(feature_gates)
     return (BasicGroups if is_on == {GENERIC_WORKLOAD} else HeldGroups,)

@@ -114,7 +114,7 @@ class ResourceColumns:
 
 
 def _run_or_list(numbers: list[int]) -> slice | list[int]:
-    """Neighbouring columns as a slice, which makes a view; any others as they are."""
+    """Consecutive numbers as a slice, which makes a view; any others unchanged."""
     first = numbers[0] if numbers else 0
     end = first + len(numbers)
     return slice(first, end) if numbers == list(range(first, end)) else numbers

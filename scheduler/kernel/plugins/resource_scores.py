@@ -59,7 +59,7 @@ class ResourceScorer(Protocol):
 
 
 class LeastAllocated(ResourceScorer):
-    """Prefers nodes with much left."""
+    """Prefers nodes with the largest free share."""
 
     @override
     def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
@@ -69,7 +69,7 @@ class LeastAllocated(ResourceScorer):
 
 
 class MostAllocated(ResourceScorer):
-    """Prefers nodes that become full."""
+    """Prefers nodes with the smallest free share."""
 
     @override
     def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
@@ -114,7 +114,7 @@ def strategy_of(strategy: ScoringStrategy) -> ResourceScorer:
 def _mean(parts: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
     """The mean by weight of `parts` per `allocatable`, rounded down at every step.
 
-    Negative parts count 0. Where nothing is allocatable, `parts` are not positive.
+    Negative parts count as 0. Where nothing is allocatable, `parts` are not positive.
     """
     total: float | Scores = weights.total
     if np.count_nonzero(allocatable) < allocatable.size:

@@ -74,7 +74,7 @@ class ScoredDevices(dict[str, DeviceCounts]):
             names: the resources, one per line.
             allocatable: the amounts that nodes offer.
             taken: the amounts that pods request of them.
-            rows: of the nodes.
+            rows: the rows of the nodes.
         """
         allocatable, taken = allocatable.copy(), taken.copy()
         for line, name in enumerate(names):

@@ -49,5 +49,5 @@ def is_schedulable_after_gates_eliminated(
     old: PodInfo,  # noqa: ARG001 - hints share a signature
     new: PodInfo,
 ) -> QueueingHint:
-    """Only the gates of the pod itself matter."""
+    """Queue if the pod itself has lost its gates."""
     return QueueingHint.QUEUE if new.uid == pod.uid else QueueingHint.SKIP

@@ -45,7 +45,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         topology_key: the node label whose values are the domains.
         max_skew: largest lead of a domain over the emptiest one.
-        min_domains: with fewer domains than this the emptiest one counts as empty.
+        min_domains: with fewer domains than this, the lowest count is taken as 0.
         selector: selects the pods that count.
         counted: the pods counted on nodes; None when none count.
     """
@@ -198,7 +198,7 @@ def _constraint(
         max_skew=constraint.max_skew,
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,
         selector=selector,
-        # A selector without requirements counts no pod on any node, strange as it is.
+        # A selector without requirements counts no pod on any node, as in upstream.
         counted=None
         if counts_none
         else PodSelector(frozenset((namespace,)), selector, skip_terminating=True),

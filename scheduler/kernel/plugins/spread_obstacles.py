@@ -1,4 +1,4 @@
-"""The spread of pods over the domains of a constraint that rejects nodes, for people."""
+"""The spread of pods over the domains of a constraint that rejects nodes, for `explain`."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ _DOMAINS: Final = 20
 """Largest number of domains reported: the emptiest and the fullest."""
 
 
-def obstacle(  # noqa: PLR0913 - what the state of an attempt knows of one constraint
+def obstacle(  # noqa: PLR0913 - the data of one constraint in the state of an attempt
     path: str,
     constraint: SpreadConstraint,
     domains: Domains,

@@ -61,7 +61,7 @@ def _weighted(soft: SoftState, index: int, counts: NDArray[np.float64]) -> Score
 
 
 def normalized_of(scores: Scores, of_candidates: Scores) -> Scores:
-    """The lowest score of the candidates becomes the best, in shares of their highest."""
+    """Invert scores: the lowest of the candidates becomes the best, in shares of their highest."""
     highest = float(of_candidates.max(initial=0))
     if not highest:
         return np.full(len(scores), float(MAX_NODE_SCORE))

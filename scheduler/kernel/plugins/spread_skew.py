@@ -47,14 +47,14 @@ class HardState:
         self.sums = sums
 
     def limit(self, index: int, pod: PodInfo, lowest: Counts) -> Counts:
-        """Largest number of pods in a domain that admits one more."""
+        """Return the largest number of pods in a domain at which it admits the pod."""
         constraint = self.plan.hard[index]
         return constraint.max_skew - constraint.selector.matches(pod.labels) + lowest
 
     def lowest(self, index: int) -> tuple[float, float, int]:
         """The counts of the two emptiest domains, and the emptiest domain itself.
 
-        Both counts are 0 when there are fewer domains than demanded.
+        Both counts are 0 when there are fewer domains than `minDomains`.
         """
         domains = self.domains[index]
         if domains.present_count < max(self.plan.hard[index].min_domains, 1):
@@ -68,9 +68,9 @@ class HardState:
 
 
 class Skews(Counting):
-    """Counts, for each hard constraint, the pods that it is about.
+    """Counts, for each hard constraint, the pods that it selects.
 
-    Source: filtering.go updateWithPod. Like there, a pod that is being deleted is taken off
+    Source: filtering.go updateWithPod. As there, a removed pod that is being deleted is subtracted
     although it was never counted.
     """
 

@@ -64,7 +64,7 @@ class TaintToleration(
     EnqueueExtensions,
     SignPlugin,
 ):
-    """Rejects or dislikes nodes for their taints."""
+    """Rejects nodes, or scores them lower, for taints that the pod does not tolerate."""
 
     NAME: ClassVar[str] = "TaintToleration"
     READS: ClassVar[Reads] = Reads.NODE
@@ -154,22 +154,22 @@ class TaintToleration(
 
     @override
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
-        """The fewer such taints the better; 100 everywhere when there are none."""
+        """Scale counts to scores: the fewer taints the higher; 100 everywhere if there are none."""
         return distance_from_highest(scores)
 
     def tolerations_of(self, pod: PodInfo) -> Tolerations:
-        """The pod's tolerations, as this scheduler reads them."""
+        """The pod's tolerations, with comparison operators if the feature gate is on."""
         return Tolerations(pod.spec.tolerations, compares=self.COMPARES)
 
 
 class TaintTolerationWithComparisons(TaintToleration):
-    """With the feature gate TaintTolerationComparisonOperators."""
+    """TaintToleration with the feature gate TaintTolerationComparisonOperators."""
 
     COMPARES: ClassVar[bool] = True
 
 
 def untolerated(taints: _Taints, tolerations: Tolerations) -> _Taints:
-    """The taints that keep the pod away."""
+    """The NoSchedule and NoExecute taints that no toleration matches."""
     return tuple(taint for taint in taints if has_untolerated_taint((taint,), tolerations))
 
 
@@ -183,7 +183,7 @@ def count_disliked(taints: _Taints, tolerations: Tolerations) -> int:
 def is_schedulable_after_node_change(
     pod: PodInfo, old: Node | None, new: Node, *, compares: bool = False
 ) -> QueueingHint:
-    """Queue if the node has no taint that keeps the pod away, and had one, or is new."""
+    """Queue if the pod tolerates the node's taints, and did not before or the node is new."""
     tolerations = Tolerations(pod.spec.tolerations, compares=compares)
     was_rejected = old is None or has_untolerated_taint(old.spec.taints, tolerations)
     if was_rejected and not has_untolerated_taint(new.spec.taints, tolerations):
@@ -196,5 +196,5 @@ def is_schedulable_after_pod_toleration_change(
     old: PodInfo,  # noqa: ARG001 - hints share a signature
     new: PodInfo,
 ) -> QueueingHint:
-    """The pod itself has a new toleration."""
+    """Queue if the pod itself has a new toleration."""
     return QueueingHint.QUEUE if new.uid == pod.uid else QueueingHint.SKIP

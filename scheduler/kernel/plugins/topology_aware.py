@@ -86,7 +86,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin, EnqueueExtensions):
         return Placements(numbers, topology.ids, values.values), SUCCESS
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-        """A node that is in another domain than before may complete it."""
+        """Queue if the node is in another domain than before: it may complete that domain."""
         known = self._handle.shared(PodGroups).of_pod(pod)
         key = None if known is None or known.group is None else known.group.topology_key
         if key is None or key not in new.metadata.labels:
@@ -96,7 +96,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin, EnqueueExtensions):
 
 
 def _after_pod_deletion(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
-    """Only members tie a group to a domain."""
+    """Queue if the deleted pod was a member of the group: only members tie it to a domain."""
     del new
     is_member = (old.namespace, old.group_name) == (pod.namespace, pod.group_name)
     return QueueingHint.QUEUE if is_member else QueueingHint.SKIP

@@ -32,7 +32,7 @@ class ScopeKey(msgspec.Struct, frozen=True, gc=False):
     honors_affinity: bool
     """Node selector and required node affinity of the pod."""
     honors_taints: bool
-    """Taints that keep the pod away."""
+    """NoSchedule and NoExecute taints that the pod does not tolerate."""
 
 
 class Domains:
@@ -45,7 +45,7 @@ class Domains:
         present: the ids of the domains that eligible rows form.
         present_count: number of those.
         is_complete: whether every node has the key.
-        everywhere: number of domains that all rows form together.
+        everywhere: number of domains that all rows form, eligible or not.
     """
 
     __slots__ = (
@@ -62,7 +62,7 @@ class Domains:
     def __init__(
         self, snapshot: Snapshot, key: str, eligible: Mask, *, absent_is_empty: bool
     ) -> None:
-        """Look at all nodes.
+        """Compute the domains of all nodes.
 
         Args:
             snapshot: the nodes.
@@ -81,7 +81,7 @@ class Domains:
             counted_ids = np.where(has_key, self.ids, empty)
         self.eligible = eligible
         candidates = table.alive if absent_is_empty else has_key
-        # Sums of rows that lack the key land in a domain that is never read.
+        # Rows that lack the key are summed in the domain ABSENT, which is never read.
         mask = eligible if (candidates & ~eligible).any() else None
         self._counted = Topology(counted_ids, self.count, mask)
         self.everywhere = len(self.distinct(table.all_rows))
@@ -105,7 +105,7 @@ class TopologyScope:
     Attributes:
         keys: the topology key and the counted pods of each constraint.
         domains: per constraint; valid right after `refresh`.
-        has_all_keys: rows that carry every topology key; None when all nodes do, or need not.
+        has_all_keys: mask of rows with all topology keys; None if all have or need not have them.
     """
 
     __slots__ = (
@@ -138,7 +138,7 @@ class TopologyScope:
         self._position = -1
 
     def refresh(self, snapshot: Snapshot) -> None:
-        """Bring everything up to date with the nodes of a snapshot."""
+        """Compute domains and masks again if nodes have changed since the last call."""
         log = snapshot.node_log
         if log is self._log and log.position == self._position:
             return
@@ -171,7 +171,7 @@ class TopologyScope:
 
 
 class TopologyScopes:
-    """Shares scopes between plans that look at the same nodes, as long as these are there.
+    """Shares scopes between plans of equal demands on nodes, as long as such a plan exists.
 
     `compares` is for `Tolerations`.
     """

@@ -8,7 +8,7 @@ Extension points: PreFilter, Filter, PreScore, Score, Reserve, PreBind.
 Events: claims of the pod, volumes, classes, capacities, CSI nodes and drivers change; a node is
 added or its labels change.
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (v1.36).
-Differs: PreBind is woken by changes of claims and volumes instead of polling once a second.
+Differs: PreBind checks after events of claims and volumes, instead of polling once a second.
 """
 
 from collections.abc import Hashable, Sequence
@@ -109,7 +109,7 @@ class VolumeBinding(
         super().__init__(args, handle)
         self._handle = handle
         self._timeout_seconds = args.bind_timeout_seconds
-        # The wait begins when everything is written.
+        # The timeout of the wait begins after the writes, whose time comes on top.
         self.patience_seconds += self._timeout_seconds
         self._scores = None if args.shape is None else VolumeScores(args.shape)
         self._metrics = VolumeMetrics(handle.metrics)
@@ -121,7 +121,7 @@ class VolumeBinding(
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: answers for pods with claims are not kept."""
+        """Return no part: the runtime caches answers of row-local plugins only."""
         return ()
 
     @override
@@ -192,7 +192,7 @@ class VolumeBinding(
         attempt = state.get(_ATTEMPT)
         if attempt is None or attempt.decision is None:
             return SUCCESS
-        # Thousands of pods may wait for their volumes; what was known of all nodes goes now.
+        # Thousands of pods may wait for their volumes: drop the columns over all nodes now.
         decision, attempt.decision = attempt.decision, None
         if not attempt.claims.delayed:
             return SUCCESS
@@ -206,9 +206,9 @@ class VolumeBinding(
 
     @override
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Revert the assumed volumes; written objects stay as they are.
+        """Forget the assumed volumes; objects already written stay unchanged.
 
-        The state keeps them: this may run on a fork first.
+        The attempt's state keeps the volumes, as Unreserve may first run on a fork.
         """
         attempt = state.get(_ATTEMPT)
         if attempt is not None and attempt.assumed is not None:
@@ -243,7 +243,7 @@ class VolumeBinding(
         return attempt.decision
 
     async def _write_and_wait(self, attempt: _Attempt, node_name: str) -> bool:
-        """Whether all is bound before the time is over."""
+        """Write the assumed objects; return whether all are bound within the timeout."""
         written = await self._write(attempt)
         catalog = self._handle.shared(VolumeCatalog)
         keys = [claim.key for claim in written.claims]

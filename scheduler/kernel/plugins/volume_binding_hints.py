@@ -1,4 +1,4 @@
-"""Queueing hints of VolumeBinding: changes that may help a pod which it rejected.
+"""Queueing hints of VolumeBinding: changes that may make a rejected pod schedulable.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (EventsToRegister) v1.36.
 """
@@ -24,8 +24,8 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.volumes.claims import claim_names
 
 
-def queue_if(helps: bool) -> QueueingHint:  # noqa: FBT001 - the only question there is
-    """The hint for a change that helps, or does not."""
+def queue_if(helps: bool) -> QueueingHint:  # noqa: FBT001 - the only argument
+    """Return Queue for a change that helps, else Skip."""
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 
@@ -41,7 +41,7 @@ def after_claim_change(
     old: PersistentVolumeClaim | None,  # noqa: ARG001 - hints share a signature
     new: PersistentVolumeClaim,
 ) -> QueueingHint:
-    """Queue if the claim is the pod's."""
+    """Queue if the pod uses the claim."""
     return queue_if(uses_claim(pod, new))
 
 
@@ -50,7 +50,7 @@ def after_class_change(
     old: StorageClass | None,
     new: StorageClass,
 ) -> QueueingHint:
-    """The class is new, or provides elsewhere."""
+    """Queue if the class is new, or its allowed topologies changed."""
     return queue_if(old is None or old.allowed_topologies != new.allowed_topologies)
 
 
@@ -59,7 +59,7 @@ def after_csi_node_change(
     old: CSINode | None,
     new: CSINode,
 ) -> QueueingHint:
-    """Other in-tree volumes than before are mounted through CSI drivers."""
+    """Queue if the CSINode is new, or its node migrates other in-tree plugins than before."""
     return queue_if(old is None or old.migration != new.migration)
 
 
@@ -77,7 +77,7 @@ def after_capacity_change(
     old: CSIStorageCapacity | None,
     new: CSIStorageCapacity,
 ) -> QueueingHint:
-    """The capacity is new, or larger volumes can be made from it."""
+    """Queue if the capacity is new, or admits larger volumes than before."""
     if old is None:
         return QueueingHint.QUEUE
     before, after = old.limit, new.limit

@@ -67,11 +67,11 @@ class _Exclusive:
         self.conflicting_pvc_ref_count = ref_count
 
     def clone(self) -> "_Exclusive":
-        """A copy for trying pods on."""
+        """A copy for trials that add or remove pods."""
         return _Exclusive(self.disks, self.claims, self.conflicting_pvc_ref_count)
 
     def count(self, pod: PodInfo, sign: int) -> None:
-        """Count another pod in (`sign` 1) or out (-1); claims are compared by name only."""
+        """Add the uses of another pod (`sign` 1) or subtract them (-1); compare claims by name."""
         names = (name.name for name in claim_names(pod, ephemeral=False))
         self.conflicting_pvc_ref_count += sign * sum(name in self.claims for name in names)
 
@@ -112,7 +112,7 @@ class VolumeRestrictions(
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: answers for pods with volumes are not kept."""
+        """Return no part: the runtime caches answers of row-local plugins only."""
         return ()
 
     @override
@@ -176,7 +176,7 @@ def after_pod_deleted(
     old: PodInfo,
     new: None,  # noqa: ARG001 - hints share a signature
 ) -> QueueingHint:
-    """Queue if the deleted pod of the same namespace had a disk or a claim that the pod wants."""
+    """Queue if the deleted pod is of the pod's namespace and used one of its disks or claims."""
     if old.namespace != pod.namespace or not (old.pod.volumes and pod.pod.volumes):
         return QueueingHint.SKIP
     claims = {name.name for name in claim_names(pod, ephemeral=False)}
@@ -191,5 +191,5 @@ def after_claim_added(
     old: None,  # noqa: ARG001 - hints share a signature
     new: PersistentVolumeClaim,
 ) -> QueueingHint:
-    """The pod names the claim."""
+    """Queue if the pod names the claim."""
     return queue_if(uses_claim(pod, new, ephemeral=False))

@@ -15,7 +15,7 @@ from scheduler.kernel.volumes.decision import VolumeDecision
 
 
 class VolumeScores:
-    """Scores nodes by a shape, as the mean over the storage classes in play."""
+    """Scores nodes by a utilization shape, as the mean over the storage classes of the claims."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
         by_utilization = [shape_score(shape, p) for p in range(MAX_UTILIZATION + 1)]

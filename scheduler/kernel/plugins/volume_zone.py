@@ -88,14 +88,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, S
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: answers for pods with claims are not kept."""
+        """Return no part: the runtime caches answers of row-local plugins only."""
         return ()
 
     @override
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Skip pods whose volumes lie everywhere; reject those with claims that have none."""
+        """Skip pods whose volumes have no zone; reject pods with unbound or missing claims."""
         if not pod.pod.volumes:
             return None, SKIP
         found = self._topologies(pod)
@@ -110,7 +110,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, S
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`. Without PreFilter, its status rejects every node."""
+        """See `FilterPlugin.filter`. If PreFilter did not run, its rejection rejects every node."""
         topologies = state.get(_TOPOLOGIES) or self._topologies(pod)
         if isinstance(topologies, Status):
             return np.full(len(snapshot.table.alive[rows]), 2, np.uint64)
@@ -153,7 +153,7 @@ def after_class_added(
     old: None,  # noqa: ARG001 - hints share a signature
     new: StorageClass,
 ) -> QueueingHint:
-    """The class waits for its first consumer."""
+    """Queue if the class waits for its first consumer."""
     return queue_if(new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
@@ -162,7 +162,7 @@ def after_claim_change(
     old: PersistentVolumeClaim | None,  # noqa: ARG001 - hints share a signature
     new: PersistentVolumeClaim,
 ) -> QueueingHint:
-    """The pod names the claim."""
+    """Queue if the pod names the claim."""
     return queue_if(uses_claim(pod, new, ephemeral=False))
 
 
@@ -171,14 +171,14 @@ def after_volume_change(
     old: PersistentVolume | None,
     new: PersistentVolume,
 ) -> QueueingHint:
-    """The volume is new, or lies elsewhere."""
+    """Queue if the volume is new, or its zone or region labels changed."""
     return queue_if(
         old is None or topologies_of(old.metadata.labels) != topologies_of(new.metadata.labels)
     )
 
 
 def _unbound(claim: PersistentVolumeClaim, catalog: VolumeCatalog) -> str | None:
-    """The reason why an unbound claim rejects the pod; None if it is bound with the decision."""
+    """The reason why an unbound claim rejects the pod; None if it waits for its first consumer."""
     if not claim.class_name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
     found = catalog.classes.get(claim.class_name)

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 filterPodsWithPDBViolation (v1.36).
 Differs: the work of one decision is bounded. A pod that more than eight budgets select counts as
-violating one; so does a pod whose budgets are not known yet, as there are very many.
+violating one. So does a pod whose budgets are not found yet, which happens with very many budgets.
 """
 
 from collections import Counter
@@ -24,15 +24,15 @@ from scheduler.kernel.snapshot.pod_selectors import PodSelector, SelectorIndex
 MAX_BUDGETS: Final = 8
 """The most budgets that may select one pod; eviction through the API allows one."""
 MAX_COMPARED: Final = 200_000
-"""The most labels that one decision compares with requirements: some 60 ms. The next goes on."""
+"""The most labels that a decision compares with requirements: 60 ms; the next compares more."""
 MAX_FILED: Final = 5_000
-"""The most selectors of new budgets that one decision files: some 40 ms. The next goes on."""
+"""The most selectors of new budgets that a decision indexes: 40 ms; the next indexes more."""
 _KIND_COST: Final = 16
 """Fixed cost of a search for the budgets of a kind, in comparisons."""
 
 
 class _Filed:
-    """A budget, found by the pods that it selects.
+    """A budget in the index of selectors.
 
     Attributes:
         pods: the selector of these pods.
@@ -66,10 +66,10 @@ class Budgets:
         self._in_namespace: Counter[str] = Counter()
         self._found: WeakKeyDictionary[PodKind, _Found] = WeakKeyDictionary()
         self._behind: set[str] = set()
-        """Namespaces with budgets that are not filed yet."""
+        """Namespaces with budgets that are not indexed yet."""
 
     def refresh(self, budgets: Iterable[DisruptionBudget]) -> None:  # noqa: C901, PLR0912 - one pass that adds, changes and drops
-        """Take over the present budgets.
+        """Update the index to the current budgets.
 
         Cost: O(budgets) comparisons by identity, and O(changed budgets) once any has changed.
         """
@@ -132,7 +132,7 @@ class Budgets:
         found = self._speaking_of(others)
         violates = np.array([each is None for each in found], np.bool_)[places]
         allowed = np.array([b.disruptions_allowed for b in self._budgets], np.int64)
-        # A budget that allows as many as may leave one node cannot run out.
+        # A budget that allows as many evictions as pods may leave one node cannot run out.
         scarce = allowed < len(pods.widths)
         numbers = [[each.number for each in of or () if scarce[each.number]] for of in found]
         counts = np.array([len(each) for each in numbers], np.intp)
@@ -191,7 +191,7 @@ class Budgets:
         return found is None
 
     def _spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> tuple[Indices, Indices]:
-        """The pairs that cost the budget an eviction: the API server has already counted others."""
+        """The pairs that take from a budget; the API server has already counted disruptedPods."""
         budgets = self._budgets
         names = frozenset().union(*(b.disrupted_pods for b in budgets if b.disrupted_pods))
         if not names:
@@ -217,7 +217,7 @@ class Budgets:
             if is_filed and kind not in self._found:
                 unknown.setdefault(namespace, []).append(kind)
         for of_namespace in unknown.values():
-            # No namespace takes the turns of others.
+            # Each namespace gets the same share of comparisons.
             left = MAX_COMPARED // len(unknown)
             for kind in of_namespace:
                 left = self._look(kind, left)

@@ -1,4 +1,4 @@
-"""The nodes that could be cleared, and the choice of one of them.
+"""The candidate nodes of a preemption, and the choice of one of them.
 
 Source: kubernetes pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption),
 pkg/scheduler/util/utils.go (GetEarliestPodStartTime) v1.36.
@@ -21,7 +21,7 @@ _PRIORITY_OFFSET = 2**31
 
 
 class Candidates(Sequence[Candidate]):
-    """Candidates of a dry run, those that violate no budget first; each is made when it is read."""
+    """Candidates of a dry run, those that violate no budget first; each is built on access."""
 
     def __init__(self, snapshot: Snapshot, batches: Sequence[DryRunResult]) -> None:
         self._names = snapshot.table.names
@@ -78,7 +78,7 @@ class Candidates(Sequence[Candidate]):
 
 
 def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Choose among candidates with victims that were chosen elsewhere, as `Candidates.best` does.
+    """Choose among candidates that extenders returned, mostly as `Candidates.best` does.
 
     Their victims come in any order: the first one counts as the most important, as upstream.
     """
@@ -98,7 +98,7 @@ def _rank(candidate: Candidate) -> tuple[int, int, int, int, "_Latest"]:
 
 
 class _Latest(str):
-    """A time that sorts before all earlier ones."""
+    """A time as text; later times sort first."""
 
     __slots__ = ()
 
@@ -117,7 +117,7 @@ def _criteria_of(tried: DryRunResult) -> NDArray[np.int64]:
     highest, starts = np.zeros((2, rows), np.int64)
     highest[has_any] = victims.priorities[first]
     starts[has_any] = victims.starts[first]
-    # Exact: less than 2**53.
+    # The sums stay below 2**53, so they are exact.
     offsets = (victims.priorities + _PRIORITY_OFFSET).astype(np.float64)
     sums = np.bincount(victims.at, offsets, rows)
     return np.array([tried.violations, tried.together, highest, sums, counts, -starts], np.int64)

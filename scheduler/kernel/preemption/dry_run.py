@@ -31,11 +31,11 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 _LATER_BATCHES: Final = 4
-"""If the first nodes do not suffice, at most this many times as many are tried next."""
+"""If the nodes tried do not suffice, the next batch has at most this many times as many."""
 _SPARE: Final = 1.25
 """A factor on the number of nodes that would suffice at the present rate of candidates.
 
-A batch costs about the same whether it has some nodes more: it is the second batch that costs.
+Some more nodes add little to the cost of a batch, whereas a second batch costs as much again.
 """
 
 _NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
@@ -62,7 +62,7 @@ class DryRunResult(msgspec.Struct):
 
 
 class DryRun:
-    """Tries nodes for one pod."""
+    """Does the dry run for one pod."""
 
     def __init__(  # noqa: PLR0913 - what there is to know
         self,
@@ -82,8 +82,8 @@ class DryRun:
             snapshot: the cluster.
             importance: the order of the pods of each node.
             budgets: the budgets that evictions may violate.
-            nominated: the pods that wait for a node to be cleared for them.
-            below: pods of a lower priority than this may have to leave; None for the pod's own.
+            nominated: the nominated pods.
+            below: pods of a lower priority than this may be victims; None for the pod's own.
             whole: the pod groups that leave whole or not at all; None where each pod leaves alone.
 
         Raises:
@@ -144,7 +144,7 @@ class DryRun:
         found = rows.judge()
         fits = found.first == FEASIBLE
         tried.rejected.extend((status, len(which)) for status, which in found.groups())
-        # In step with others a node costs next to nothing; selecting the relevant ones costs more.
+        # One more node in a column operation costs little; selecting the relevant ones costs more.
         is_many = not rows.follows_single_pods and 2 * np.count_nonzero(fits) > len(fits)
         chosen = np.ones_like(fits) if is_many else fits
         kinds, lower, fits = kinds[chosen[lower.at]], lower.only(chosen), fits[chosen]
@@ -201,11 +201,11 @@ class DryRun:
     def _without(
         self, rows: Indices, at: Indices, numbers: Indices, pods: PodsOf
     ) -> tuple[ChangedRows, Indices, OtherPods]:
-        """Make rows without some pods and with the nominated ones.
+        """Evaluate rows without some pods and with the nominated pods.
 
         Args:
             rows: the rows.
-            at: the position of the row of each pod that goes.
+            at: the position of the row of each removed pod.
             numbers: the number of its kind.
             pods: returns these pods, should a filter need them.
 
@@ -256,14 +256,14 @@ def _reprieve(
     kinds: Indices,
     spared: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Bring pods back while the preemptor fits: on each node the spared ones first.
+    """Reprieve pods while the preemptor fits: on each node the spared ones first.
 
     Args:
         rows: the rows that include the nodes.
         places: the position of each node among them.
         lower: all pods that have left these nodes.
         kinds: the position of the kind of each.
-        spared: a mask of the pods that come back before others.
+        spared: a mask of the pods that are reprieved before others.
 
     Returns:
         A mask of the pods that must leave.
@@ -285,7 +285,7 @@ def _reprieve(
 
 
 def _turns(lower: RankedPods, spared: NDArray[np.bool_]) -> Indices:
-    """The order in which pods are brought back, laid out as their ranks are."""
+    """The order in which pods are reprieved, laid out as their ranks are."""
     every = np.arange(len(lower))
     if not spared.any():
         return every
@@ -304,7 +304,7 @@ def _turns(lower: RankedPods, spared: NDArray[np.bool_]) -> Indices:
 
 
 def _cut(tried: DryRunResult, wanted: int, clean: int, total: int) -> tuple[int, int]:
-    """Drop candidates beyond those wanted, as if nodes had been tried one by one.
+    """Drop candidates beyond the number wanted, as if nodes had been tried one by one.
 
     Args:
         tried: the nodes of this batch.
@@ -313,7 +313,7 @@ def _cut(tried: DryRunResult, wanted: int, clean: int, total: int) -> tuple[int,
         total: all candidates before this batch.
 
     Returns:
-        The same two, after it.
+        `clean` and `total` after this batch.
     """
     is_clean = tried.is_candidate & (tried.violations == 0) & (tried.together == 0)
     is_violating = tried.is_candidate & ~is_clean

@@ -21,7 +21,7 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 
 NEVER: Final = inf
 UNKNOWN: Final = float_info.max
-"""These come after all times."""
+"""The ends of pods that never end, and of pods whose end is unknown; both sort after all times."""
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def soonest_start(
 ) -> Start | None:
     """The node of `rows` on which the pod could start first; None when it could start on none.
 
-    The node with the fewest pods of unknown end; then the earliest time; then the fewest pods.
+    The criteria: the fewest pods of unknown end, the earliest time, the fewest pods that leave.
     `now` is the time of day, in seconds since 1970; `durations` holds the run times of ended pods.
 
     Raises:

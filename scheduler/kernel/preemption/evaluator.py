@@ -34,7 +34,7 @@ _PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
 class Evaluator:
-    """Decides about preemptions; state kept between them only saves time.
+    """Decides about preemptions; the state kept between them is a cache.
 
     Args:
         min_candidate_nodes_percentage: the share of the nodes that may help to find candidates on.
@@ -66,21 +66,21 @@ class Evaluator:
     ) -> tuple[PostFilterResult | None, Status]:
         """Choose a node and its victims for a pod that fits nowhere.
 
-        With `whole`, a group that leaves whole does so on all nodes. Without a result the pod's
-        nomination stays unchanged.
+        With `whole`, a group that leaves whole is evicted on all nodes. Without a result, the
+        pod's nomination stays unchanged.
 
         Raises:
             PluginError: a filter failed.
         """
-        # 1. Ask whether the pod may preempt at all.
+        # 1. Check whether the pod may preempt at all.
         refusal = why_not_eligible(pod, snapshot, diagnosis)
         if refusal:
             return None, unschedulable(refusal)
         if diagnosis.reviewed is not None:
             return self._take_reviewed(pod, snapshot, diagnosis, nominated, whole)
-        # 2. Find the nodes on which fewer pods might help.
+        # 2. Find the nodes on which evictions may help.
         rows = rows_that_may_help(snapshot, diagnosis)
-        # 3. Try them, starting anywhere.
+        # 3. Do the dry run on them from a random start.
         batches: list[DryRunResult] = []
         if len(rows):
             self.budgets.refresh(budgets)
@@ -89,7 +89,7 @@ class Evaluator:
             )
             rows = np.roll(rows, -int(random.random() * len(rows)))
             batches = dry_run.run(rows, self._wanted(len(rows)))
-        # 4. Choose.
+        # 4. Choose a candidate.
         candidates = Candidates(snapshot, batches)
         best = candidates.best()
         if best is None:
@@ -113,7 +113,7 @@ class Evaluator:
         nominated: NominatedPods,
         whole: WholeGroups | None,
     ) -> tuple[PostFilterResult | None, Status]:
-        """Choose among the candidates that extenders have left and that still help."""
+        """Choose among the candidates that extenders returned, if they still help."""
         reviewed = diagnosis.reviewed
         if reviewed is None or reviewed.problem:
             return None, error("" if reviewed is None else reviewed.problem)
@@ -129,7 +129,7 @@ class Evaluator:
         return _result(pod, best, victims, left, nominated), SUCCESS
 
     def _wanted(self, nodes: int) -> int:
-        """Source: calculateNumCandidates."""
+        """The number of candidates to find. Source: calculateNumCandidates."""
         return min(nodes, max(nodes * self._percentage // 100, self._absolute))
 
 
@@ -152,7 +152,7 @@ def why_not_eligible(pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnos
 
 
 def rows_that_may_help(snapshot: Snapshot, diagnosis: AttemptDiagnosis) -> Indices:
-    """The nodes that fewer pods might make fit.
+    """The nodes on which the pod might fit if other pods left.
 
     Source: Evaluator.findCandidates, NodeToStatus.NodesForStatusCode.
     """
@@ -184,7 +184,7 @@ def _still_there(
 
 
 def _is_leaving_for_another(pod: PodInfo) -> bool:
-    """Whether the pod is being deleted because another one preempts it."""
+    """Whether the pod is being deleted because a scheduler preempted it."""
     if not pod.is_terminating:
         return False
     target = next((c for c in pod.pod.status.conditions if c.type == _DISRUPTION_TARGET), None)
@@ -196,7 +196,7 @@ def _is_leaving_for_another(pod: PodInfo) -> bool:
 def _nobody_helps(
     snapshot: Snapshot, batches: Sequence[DryRunResult]
 ) -> tuple[PostFilterResult | None, Status]:
-    """The result if no node can be cleared: withdraw the nomination, unless an error occurred."""
+    """The result without a candidate: clear the nomination, unless an error occurred."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
     tried = 0

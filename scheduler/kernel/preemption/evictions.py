@@ -1,6 +1,6 @@
-"""The preemptors that are held back because the eviction of their victims is under way.
+"""The preemptors that are gated because the eviction of their victims is under way.
 
-The code that evicts keeps this state. The plugin that holds pods back reads it. No I/O here.
+The preemption executor keeps this state; PreEnqueue of DefaultPreemption reads it. No I/O here.
 
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (IsPodRunningPreemption) v1.36.
 """
@@ -13,7 +13,7 @@ from scheduler.kernel.framework.handle import SharedState
 
 
 class Evictions(SharedState):
-    """The preemptors whose victims are not all on their way out."""
+    """The preemptors that wait until all their victims are leaving."""
 
     def __init__(self) -> None:
         self._under_way: set[str] = set()
@@ -24,15 +24,15 @@ class Evictions(SharedState):
         return self._under_way
 
     def begin(self, preemptor_uid: str) -> None:
-        """Hold back a preemptor whose victims are going to be evicted."""
+        """Gate a preemptor whose victims are going to be evicted."""
         self._under_way.add(preemptor_uid)
 
     def end(self, preemptor_uid: str) -> None:
-        """Release a preemptor whose victims are leaving, or stay."""
+        """Release a preemptor: all its victims are leaving, or its preemption was dropped."""
         self._under_way.discard(preemptor_uid)
 
     def hold(self, uid: str) -> bool:
-        """Whether a pod is held back."""
+        """Whether a pod or pod group is gated."""
         return uid in self._under_way
 
     @override

@@ -1,8 +1,8 @@
 """The earliest start of a group, or of a pod with claims, if no other pod came.
 
-Running pods are removed hypothetically in the order of their ends. The fewest are searched after
-which the group fits: first twice as many each time, then by bisection. Pods whose end is not known
-come last, node by node.
+Running pods are removed hypothetically in the order of their ends. The search finds the fewest
+after which the group fits: it doubles their number until the group fits, then bisects. Pods whose
+end is not known come last, node by node.
 """
 
 from abc import abstractmethod
@@ -51,7 +51,7 @@ class GroupWorld(HypotheticalCluster, Protocol):
         ...
 
     def read(self, pods: int) -> None:
-        """Count this many pods that are read as work of the step at hand."""
+        """Count this many pods that are read as work of the current step."""
         ...
 
 
@@ -62,7 +62,7 @@ class GroupStart(msgspec.Struct, frozen=True):
         places: the node of each member that is needed, by UID.
         time: the time at which enough pods have ended, in seconds since 1970; 0 where unknown.
         unknown: number of pods without a known end among those that have to end.
-        is_there: whether these are on the nodes of the group.
+        is_there: whether these pods are on the nodes of the group.
         devices: the allocations for the claims of each member, by UID.
     """
 
@@ -76,7 +76,7 @@ class GroupStart(msgspec.Struct, frozen=True):
 class RoomForGroupPlugin(Plugin, Protocol):
     """A plugin that has room kept for a group that does not fit, or for a single pod.
 
-    Its methods are called in this order; the search sees hypothetical plugins and cluster.
+    The engine calls its methods in this order; `search` runs on a copy of the cluster.
     """
 
     @abstractmethod
@@ -99,9 +99,9 @@ class RoomForGroupPlugin(Plugin, Protocol):
         """Search the earliest start of a group; each step of the search needs a bounded time.
 
         Args:
-            members: see above.
+            members: the pods that need room, in the order of their turns.
             snapshot: the cluster; read before the first step.
-            world: one like it without the members, where the group is tried.
+            world: a copy of the cluster without the members, where the group is tried.
         """
 
     @abstractmethod
@@ -187,7 +187,7 @@ def _after_fewest(
 def _with_unknown(
     unknown: Sequence[PodInfo], found: GroupStart, world: GroupWorld, time: float
 ) -> Steps[GroupStart]:
-    """Let pods of unknown end on other nodes run on, if the group fits all the same."""
+    """Add back pods of unknown end on nodes without members, if the group still fits."""
     nodes = set(found.places.values())
     elsewhere = [pod for pod in unknown if pod.node_name not in nodes]
     if elsewhere:

@@ -1,11 +1,11 @@
 """Preemption for a whole pod group: the pods that leave so that the group fits, or none.
 
-All pods of less important units are removed hypothetically. If the group fits then, units come back
-one by one, most important first, as long as it still fits. The units that stay away are the
-victims; the last trial that succeeded was made without exactly these.
+All pods of less important units are removed hypothetically. If the group fits then, units are added
+back one by one, most important first, if it still fits. The units that cannot be added back are the
+victims; the last successful trial lacked exactly these.
 
 Source: kubernetes pkg/scheduler/framework/preemption/podgrouppreemption.go v1.36.
-Differs: of very many units several are tried back at once, see `ALONE`.
+Differs: of very many units, several are added back at once; see `ALONE`.
 """
 
 from abc import abstractmethod
@@ -27,14 +27,14 @@ from scheduler.kernel.snapshot import Snapshot
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming preemptor")
 ALONE: Final = 64
-"""The most units that are each tried back alone, as upstream does.
+"""The most units that are added back one by one, as upstream does.
 
-Of more, twice as many are tried back each time, while the group still fits. Where fewer pods never
-harm the group the outcome is the same. The trials are about as many as the victims, times a small
-factor, and not as many as the pods of the cluster.
+Of more units, each trial adds back twice as many as the last, while the group still fits. The
+outcome is the same if fewer pods never harm the group. The number of trials grows with the number
+of victims, and not with the pods of the cluster.
 """
 _AT_ONCE: Final = 64
-"""Number of units tried back, or of pods removed, in one go."""
+"""The most units added back, or pods removed, in one go."""
 
 
 class HypotheticalCluster(Protocol):
@@ -88,8 +88,8 @@ class PodGroupPostFilterPlugin(Plugin, Protocol):
         Args:
             group: the object.
             members: the pods that need room, in the order of their turns.
-            snapshot: the cluster, in which some of them have a place in this attempt.
-            placed: the members that have a place.
+            snapshot: the cluster, in which some members may be assumed in this attempt.
+            placed: the members that are assumed.
             world: the same cluster without them, where the group is tried.
         """
 
@@ -130,7 +130,7 @@ def fits_without(pods: Sequence[PodInfo], world: HypotheticalCluster) -> Search:
 
 
 def _left_away(turns: Sequence[int], units: Units, world: HypotheticalCluster) -> Steps[list[int]]:
-    """The units without which the group fits, after all others have come back."""
+    """Add units back while the group fits; return the units that cannot be added back."""
     leaving: list[int] = []
     most = 1 if len(turns) <= ALONE else _AT_ONCE
     at, size = 0, 1

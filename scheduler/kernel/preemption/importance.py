@@ -1,7 +1,7 @@
 """The pods of each node, most important first.
 
-Sorted once per node and kept in columns until something on the node changes: a preemption reads
-thousands of pods, of which few have changed since the last one.
+The pods of a node are sorted once, and kept in columns until something on the node changes: a
+preemption reads thousands of pods, of which few have changed since the last preemption.
 
 Source: kubernetes pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime) v1.36.
 """
@@ -45,7 +45,7 @@ def _in_utc(text: str) -> str:
 
 
 def start_number(pod: PodInfo) -> int:
-    """The same as a number, for columns."""
+    """The start time as a number, for columns."""
     text = start_time(pod)
     digits = text[:4] + text[5:7] + text[8:10] + text[11:13] + text[14:16] + text[17:19]
     return int(digits) if digits.isdecimal() else _LATEST
@@ -69,7 +69,7 @@ class PodsAt:
             every: a list that contains them.
             columns: priority, kind and start of all pods in this list.
             slots: the position of each pod in this list.
-            at: see above.
+            at: the position of each pod's node among some nodes.
         """
         self._every = every
         self._columns = columns
@@ -134,8 +134,8 @@ class RankedPods(PodsAt):
             every: a list that contains them; those of a node are adjacent, most important first.
             columns: priority, kind and start of all pods in this list.
             firsts: the position in this list of the first pod of each node.
-            nodes: see above.
-            widths: see above.
+            nodes: the nodes, as in the attribute.
+            widths: the number of nodes by rank, as in the attribute.
         """
         count = np.arange(len(nodes))
         slots = [firsts[:width] + rank for rank, width in enumerate(widths)]
@@ -184,18 +184,18 @@ class Importance:
     """Remembers the order of the pods of each node.
 
     The pods of a row are one block of the columns. A block is never written again: a changed row
-    gets a new block, so a reader of the old block may go on with it.
+    gets a new block, and readers of the old block are not affected.
     """
 
     def __init__(self) -> None:
         self._about: tuple[object, ...] = ()
         """The inputs that the blocks are valid for."""
         self._positions: tuple[int, ...] = ()
-        """The log positions up to which changes are taken over."""
+        """The log positions up to which changes have been applied."""
         self._forget(0)
 
     def ranked(self, snapshot: Snapshot, rows: Indices, below: float = np.inf) -> RankedPods:
-        """The pods on some rows, or only those of a priority below one.
+        """The pods on some rows whose priority is below `below`.
 
         Cost: a few column operations, and O(pods on the row) for each row that has changed since it
         was last seen.
@@ -207,7 +207,7 @@ class Importance:
         firsts, lengths = self._starts[rows], self._lengths[rows]
         is_lower = self._columns[_PRIORITY, : len(self._pods)] < below
         if not is_lower.all():
-            # They are the last ones of each block.
+            # Pods of lower priority are the last ones of each block.
             lower = np.concatenate(([0], np.cumsum(is_lower)))
             ends = firsts + lengths
             lengths = lower[ends] - lower[firsts]
@@ -269,7 +269,7 @@ class Importance:
         )
 
     def _compact(self) -> None:
-        """Give up the blocks that are out of date."""
+        """Drop the blocks that are out of date."""
         rows = np.flatnonzero(self._starts != _UNKNOWN)
         lengths = self._lengths[rows]
         ends = np.cumsum(lengths)

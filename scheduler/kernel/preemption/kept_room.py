@@ -1,11 +1,11 @@
 """The pod or pod group of each profile for which room is kept, and the next one.
 
-The plugin KeepRoom decides by it, the engine nominates by it. Room is kept for one at a time, so
-no two wait for each other's room. Of those that have waited long enough it is the
-most important one, and of these the one that has waited longest.
+The plugin KeepRoom decides by this state, and the engine nominates by it. A profile keeps room for
+one waiter at a time, so that no two wait for each other's room. Of the waiters that have waited
+long enough, it is one of the highest priority, and of these the one that has waited longest.
 
-Pods that are equal wait together: their time runs from the first rejection of one of them since one
-found a place. A group's runs from its first rejection until it starts.
+Equal pods wait together: their wait starts at the first rejection since one of them was assumed.
+The wait of a group lasts from its first rejection until it starts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ from scheduler.kernel.framework.handle import SharedState
 from scheduler.kernel.groups import GroupKey, PodGroups
 
 FORGOTTEN_AFTER_SECONDS: Final = 400.0
-"""Pods that were not tried for this long are gone: waiting pods are tried after five minutes."""
+"""Pods not rejected for this long count as gone: waiting pods are tried after five minutes."""
 ASKED_AGAIN_SECONDS: Final = 30.0
-"""The interval at which the pods whose turn it is are tried, whatever happens."""
+"""The interval at which the pods whose turn it is are tried, even without an event."""
 UNKNOWN_REVIEWED_SECONDS: Final = 300.0
 """Time after which room is chosen anew where the time at which it is needed is unknown."""
 NOT_KEPT: Final = "no room is kept for pods that extenders filter nodes for"
-"""Extenders are not asked about nodes that other pods have to leave before."""
+"""Extenders cannot be asked about nodes that other pods must leave first."""
 
 
 class WaitingGroup:
@@ -59,7 +59,7 @@ class RoomReservation(msgspec.Struct):
 
     Attributes:
         waiter: the pods or group that it is kept for; of equal pods, the one in `places`.
-        name: the same, for people.
+        name: the waiter as text, for people.
         priority: pods of no higher priority leave it free.
         places: the node of each pod that is to have a place, by UID.
         until: the time at which it is needed, in seconds since 1970; 0 where unknown.
@@ -115,7 +115,7 @@ class _Wait(msgspec.Struct):
     Attributes:
         since: its start.
         last: the last rejection.
-        uid: UID of a pod to be tried; empty if none waited when it had its turn.
+        uid: UID of a pod to be tried; empty if no pod could be tried at the waiter's last turn.
         asked_at: the time at which a try was last requested.
     """
 
@@ -164,13 +164,13 @@ class Turns:
         return known
 
     def note(self, waiter: Waiter, pod: PodInfo, now: float) -> None:
-        """Take note that a waiter was rejected; `pod` is the pod, or the most important member."""
+        """Record that a waiter was rejected; `pod` is the pod, or the most important member."""
         waits = self._waits.setdefault(pod.priority, WeakKeyDictionary())
         wait = waits.get(waiter)
         if wait is not None and now - wait.last <= FORGOTTEN_AFTER_SECONDS:
             wait.last, wait.uid = now, pod.uid
             return
-        # Anew, and so the last.
+        # A new wait is the last one of its priority.
         waits.pop(waiter, None)
         waits[waiter] = _Wait(now, now, pod.uid)
 
@@ -194,13 +194,13 @@ class Turns:
             return None
         if isinstance(waiter, WaitingGroup):
             return room if room.waiter is waiter else None
-        # By its UID alone: a pod whose labels change is of another kind, and keeps its room.
+        # The UID alone decides: a pod whose labels change is of another kind, but keeps its room.
         return room if uid in room.places else None
 
     def is_next(self, waiter: Waiter, now: float) -> bool:
         """Whether room is to be kept for a waiter for which none is kept yet.
 
-        Room that is kept for a less important one is given up for it first.
+        Room that is kept for a less important waiter is given up first.
         """
         room, due = self.room, self._next(now)
         if due is None or due[0] is not waiter:
@@ -228,7 +228,7 @@ class Turns:
         return next(iter(room.places))
 
     def _next(self, now: float) -> tuple[Waiter, _Wait] | None:
-        """The first that has waited long enough, if it outranks the waiter of the kept room."""
+        """The first waiter that waited long enough, if it outranks that of the kept room."""
         for priority in sorted(self._waits, reverse=True):
             if self.room is not None and self.room.priority >= priority:
                 return None
@@ -238,7 +238,7 @@ class Turns:
         return None
 
     def _first_of(self, priority: int, now: float) -> tuple[Waiter, _Wait] | None:
-        """The one of a priority that waits longest; forgets those that are gone."""
+        """The longest waiting waiter of a priority; drops the waiters that are gone."""
         waits, gone, first = self._waits[priority], [], None
         for waiter, wait in waits.items():
             if now - wait.last > FORGOTTEN_AFTER_SECONDS:
@@ -265,7 +265,7 @@ class KeptRoom(SharedState):
         equal_to: returns the UID of a waiting pod of this kind, preferably this one, or nothing;
             filled in by the engine.
         freed: pods whose kept room was given up, or moved to other nodes or times. The engine
-            wakes pods that may fit there.
+            moves pods that may fit there.
     """
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ class KeptRoom(SharedState):
         turns = self._turns.get(profile)
         if turns is None:
             turns = self._turns[profile] = Turns(after, self._waiting_of, self._to_try)
-        # An attempt that began under an earlier configuration may have been the first to ask.
+        # An attempt that began under an earlier configuration may have created the entry.
         turns.after = after
         return turns
 
@@ -320,7 +320,7 @@ class KeptRoom(SharedState):
 
     @override
     def fork(self) -> "KeptRoom":
-        """A copy without waiters: pods tried on a fork wait for nothing."""
+        """Return a copy without waiters: no room is kept on a fork."""
         copy = KeptRoom()
         copy.durations, copy.groups = self.durations, self.groups
         copy.holds_more, copy.keeps_for = self.holds_more, self.keeps_for
@@ -338,5 +338,5 @@ class KeptRoom(SharedState):
         if self.groups is None or self.groups.why_held(*waiter.place):
             return ""
         waiting = self._waiting_of(waiter)
-        # The one that was tried last: others may be gated.
+        # Prefer the member that was tried last: others may be gated.
         return uid if uid in waiting else next(iter(waiting), "")

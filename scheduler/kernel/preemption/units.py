@@ -65,7 +65,7 @@ def units_below(
         snapshot: the cluster.
         importance: the order of the pods of each node.
         whole: the groups that leave whole.
-        but: pods that are no victims: they are placed for the preemptor itself.
+        but: pods that cannot be victims: members of the preemptor that are assumed.
 
     Cost: a few operations on columns of all pods.
     """

@@ -40,7 +40,7 @@ class WholeGroups:
         return np.array([self.of(kind) is not None for kind in kinds], np.bool_)
 
     def stay(self, kinds: OtherPods, priority: int) -> NDArray[np.bool_]:
-        """The kinds that a preemptor of this priority cannot evict: their group's is not lower."""
+        """The kinds that a preemptor of this priority cannot evict: their group's is too high."""
         groups = map(self.of, kinds)
         return np.array(
             [group is not None and priority_of(group) >= priority for group in groups], np.bool_

@@ -1,7 +1,7 @@
-"""The scheduling queue: the order of pods, the reasons to wait, and the events that wake pods.
+"""The scheduling queue: the order of pods, the reasons to wait, and the events that move pods.
 
 Pure: no I/O, no event loop, time from the injected clock. The queue knows plugins only by the
-events they registered, and nodes not at all.
+events they registered, and has no access to nodes.
 
 Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 """

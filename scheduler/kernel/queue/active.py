@@ -1,10 +1,10 @@
-"""Pods that are ready to be tried, and the order of their turns.
+"""The active queue, and the order in which it pops pods.
 
-The most important pod comes first. But there can be many important pods that fit nowhere and are
-woken again and again. Their attempts only take time. When most turns have failed for a while,
-every second turn goes to another pod. It goes to the newest of the pods with the fewest rejections;
-these are mostly new pods. Serving the newest first keeps most waits short in a queue that is too
-long to be served.
+Pods pop in the order of the QueueSort plugin. But many important pods may fit nowhere and return
+here after each event, and their attempts delay all other pods. When half of the pops or more have
+ended in a rejection for a while, every second pop is *fair*. It takes the newest of the pods with
+the fewest failures; these are mostly new pods. In a queue that is too long to be served, newest
+first keeps most waits short.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.pod_heap import PodHeap
 
 FAIR_AFTER_SECONDS: Final = 0.5
-"""The order stays kube-scheduler's for at least this long; half of the second promised."""
+"""Pops are fair only after rejections have prevailed for this long; until then as upstream."""
 _REMEMBERED_TURNS: Final = 128
 
 
 class ActiveQueue(PodHeap):
-    """A heap in the order of importance, and the same pods in the order of fair turns."""
+    """A heap in the order of the QueueSort plugin, and the same pods in the order of fair pops."""
 
     __slots__ = (
         "_by_failures",
@@ -39,9 +39,9 @@ class ActiveQueue(PodHeap):
         self._by_failures = PodHeap()
         self._turns = 0
         self._in_vain = 0
-        """Number of these turns that ended in a rejection."""
+        """Number of the counted pops that ended in a rejection."""
         self._wasting_since: float | None = None
-        """Time since which half of the turns or more ended in a rejection; None while fewer do."""
+        """Time since which half of the pops or more ended in a rejection; None while fewer do."""
         self._is_fair_turn = False
 
     @override
@@ -79,7 +79,7 @@ class ActiveQueue(PodHeap):
         return queued
 
     def take(self, uid: str) -> QueuedPodInfo | None:
-        """Take out a pod, if it is here, as if it were its turn."""
+        """Remove a pod, if it is here, and count it as popped."""
         queued = self.remove(uid)
         if queued is not None:
             self._turns += 1
@@ -87,11 +87,11 @@ class ActiveQueue(PodHeap):
 
     @override
     def first(self) -> QueuedPodInfo | None:
-        """The pod that is next; None without one, or when the next turn may be a fair one."""
+        """The pod that `pop` returns next; None without one, or when that pop may be fair."""
         return None if self._wasting_since is not None else super().first()
 
     def note_rejection(self) -> None:
-        """Count a turn that ended in a rejection."""
+        """Count a pop whose attempt ended in a rejection."""
         self._in_vain += 1
         self._weigh()
 
@@ -115,7 +115,7 @@ class ActiveQueue(PodHeap):
             self._wasting_since = self._clock.monotonic()
 
     def _is_fair(self, wasting_since: float) -> bool:
-        """Whether it is a fair turn."""
+        """Whether this pop is fair; fair and other pops alternate."""
         if self._clock.monotonic() - wasting_since < FAIR_AFTER_SECONDS:
             return False
         self._is_fair_turn = not self._is_fair_turn

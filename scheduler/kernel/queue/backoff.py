@@ -1,4 +1,4 @@
-"""Pods that failed and must let some time pass before they are tried again.
+"""The backoff queue: failed pods that wait for some time before they are tried again.
 
 Source: kubernetes pkg/scheduler/backend/queue/backoff_queue.go v1.36 (with PopFromBackoffQ, which
 is on by default). Differs: windows are seconds of the monotonic clock, which wall clock
@@ -17,7 +17,7 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.pod_heap import PodHeap
 
 ORDERING_WINDOW_SECONDS: Final = 1.0
-"""Pods that complete back-off in the same window are ordered by importance and released together.
+"""Pods that complete backoff in the same window are ordered by importance and released together.
 
 Source: backoffQOrderingWindowDuration.
 """
@@ -26,18 +26,18 @@ _MAX_DOUBLINGS: Final = 62
 
 
 class BackoffSettings(msgspec.Struct, frozen=True):
-    """The shortest and the longest back-off of a pod that failed.
+    """The shortest and the longest backoff of a pod that failed.
 
     Units: seconds.
     """
 
     initial_seconds: float = 1.0
     max_seconds: float = 10.0
-    """0 turns back-off off."""
+    """0 turns backoff off."""
 
 
 class BackoffQueue:
-    """Pods in back-off: rejected pods in one heap, pods that met an error in another.
+    """Pods in backoff: rejected pods in one heap, pods that met an error in another.
 
     A rejected pod whose last attempt took long is with the pods that met an error.
 
@@ -61,11 +61,11 @@ class BackoffQueue:
         return chain(self._rejected, self._failed)
 
     def in_order(self) -> list[QueuedPodInfo]:
-        """The pods, rejected ones first, each kind in the order in which it will be released."""
+        """The pods, first the rejected ones; both sorts in the order in which backoff ends."""
         return self._rejected.in_order() + self._failed.in_order()
 
     def expiration(self, queued: QueuedPodInfo) -> float:
-        """Compute the end of the back-off of a pod that failed at its timestamp; 0 without one."""
+        """Compute the end of the backoff of a pod that failed at its timestamp; 0 without one."""
         count = queued.consecutive_errors_count or queued.unschedulable_count
         if count == 0 or self._max == 0:
             return 0.0
@@ -74,7 +74,7 @@ class BackoffQueue:
         return _window(queued.timestamp + duration)
 
     def is_backing_off(self, queued: QueuedPodInfo) -> bool:
-        """Whether the pod must still wait; True in the window in which its back-off ends."""
+        """Whether the pod must still wait; True in the window in which its backoff ends."""
         expiration = queued.backoff_expiration
         return expiration != 0.0 and expiration >= _window(self._clock.monotonic())
 
@@ -86,7 +86,7 @@ class BackoffQueue:
             self._failed.push(uid, queued, queued.backoff_expiration)
 
     def rekey(self, uid: str, sort_key: Any) -> None:
-        """Take over a changed sort key of a pod that is here."""
+        """Change the sort key of a pod, if it is here after a rejection."""
         queued = self._rejected.get(uid)
         if queued is not None:
             self._rejected.rekey(uid, (queued.backoff_expiration, sort_key))
@@ -101,11 +101,11 @@ class BackoffQueue:
         return bool(len(self._rejected))
 
     def pop_early(self) -> QueuedPodInfo | None:
-        """Take out the rejected pod that is released first, although its time has not come."""
+        """Pop the rejected pod whose backoff ends first, before it ends."""
         return self._rejected.pop()
 
     def pop_completed(self) -> Iterator[QueuedPodInfo]:
-        """Take out the pods that have completed back-off."""
+        """Pop the pods that have completed backoff."""
         now = _window(self._clock.monotonic())
         for heap in (self._rejected, self._failed):
             while (first := heap.first()) is not None and first.backoff_expiration < now:

@@ -19,8 +19,8 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
     Attributes:
         name: `active`, `backoff`, `unschedulable`, `gated`, or `inFlight`.
-        queued: the pod with its story.
-        until: the end of its back-off, or its deadline when rejected; 0 in the other parts.
+        queued: the pod with the history of its attempts.
+        until: the end of its backoff, or its deadline when rejected; 0 in the other parts.
     """
 
     name: str
@@ -34,7 +34,7 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
 
 def backoff_end(queued: QueuedPodInfo) -> float:
-    """The time at which a pod leaves back-off; 0 when it has none."""
+    """The time at which a pod leaves backoff; 0 when it has none."""
     end = queued.backoff_expiration
     return end + ORDERING_WINDOW_SECONDS if end else 0.0
 

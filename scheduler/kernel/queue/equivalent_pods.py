@@ -1,8 +1,8 @@
-"""Waiting pods that an event cannot tell apart.
+"""Groups of waiting pods that an event affects alike.
 
 Pods of one kind differ in nothing that in-tree plugins read. Where a profile's plugins judge
-them alike, the rejection of one holds for all: an event sends one of them to be tried again, the
-probe. The others follow only if it finds a place.
+them alike, the rejection of one holds for all: an event requeues only one of them, the probe. The
+others follow one by one, as long as the probe is not rejected like them.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ from scheduler.kernel.queue.hints import Interest, QueueingStrategy
 
 
 class EquivalenceKey(msgspec.Struct, frozen=True):
-    """All properties of a pod that hints and the way of waking may depend on.
+    """All properties of a pod that queueing hints and its requeueing may depend on.
 
     Attributes:
         kind: the kind of the pods.
@@ -33,7 +33,7 @@ class EquivalenceKey(msgspec.Struct, frozen=True):
 
 
 def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
-    """The key of a pod; it `shares` if its plugins judge equal pods alike, and no node is kept."""
+    """The key of a pod; it `shares` if plugins judge equal pods alike and it is not nominated."""
     return EquivalenceKey(
         queued.pod_info.kind,
         queued.unschedulable_plugins,
@@ -45,13 +45,13 @@ def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """The way in which pods of a group are woken.
+    """The way in which pods of a group are requeued.
 
     Attributes:
-        strategy: at once, or after back-off.
+        strategy: at once, or after backoff.
         label: the label of the event.
-        late_before: for pods woken by their deadline, the time by which it had passed; each of
-            them gets a new status. None for pods woken by an event.
+        late_before: for pods requeued by their deadline, the time of the check; each pod that was
+            late then is retried. None for pods requeued by an event.
     """
 
     strategy: QueueingStrategy
@@ -66,8 +66,8 @@ class EquivalentPods:
         key: the key that they share.
         excess: the request that exceeds every node; None also for gated pods.
         members: the pods by UID, in order of arrival.
-        probe: UID of the probe that is on its way; empty while there is none.
-        wake: the way in which it was woken; the next probe is woken in the same way.
+        probe: UID of the probe that was requeued and has not ended; empty while there is none.
+        wake: the way in which the probe was requeued; the next probe is requeued alike.
         rejection: the last failure of a member that fits nowhere; None before the first.
         node_changes: the number of node changes before the latest member came.
     """
@@ -99,10 +99,10 @@ class EquivalentPods:
         self.node_changes = 0
 
     def may_wake(self, interest: Interest) -> bool:
-        """Whether an event can matter to these pods.
+        """Whether an event may move these pods.
 
-        A gated pod cannot leave before its gating plugin lets it, so only what that plugin
-        registered for matters.
+        A gated pod stays until its gating plugin admits it, so only the events that this plugin
+        registered for may move it.
         """
         gating_plugin = self.key.gating_plugin
         return not gating_plugin or gating_plugin in interest.of(self.profile).hints

@@ -1,11 +1,11 @@
-"""Decides, with the plugins' hints, whether an event is worth waking a waiting pod.
+"""Decides by the queueing hints of plugins whether an event requeues a waiting pod.
 
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing,
 isEventOfInterest; pkg/scheduler/scheduler.go buildQueueingHintMap; pkg/scheduler/framework/types.go
 UnrollWildCardResource v1.36.
 Differs: a plugin that registers the addition of nodes is not registered for changes of taints as
-well. Upstream does that to make up for a check of nodes that it no longer runs; it would wake pods
-that no taint ever kept out.
+well. Upstream does that to make up for the preCheck that it no longer runs; it also moves pods that
+no taint ever kept out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,11 +27,11 @@ class QueueingStrategy(IntEnum):
     """
 
     SKIP = 0
-    """Nothing: no plugin that rejected the pod could change its mind."""
+    """The pod stays unschedulable: no plugin that rejected it returns Queue."""
     AFTER_BACKOFF = 1
-    """The pod is tried again once its back-off is over."""
+    """The pod is tried again once its backoff is over."""
     IMMEDIATELY = 2
-    """The pod is tried again at once, because a plugin that returned Pending now returns Queue."""
+    """The pod is tried again at once: a plugin that had returned Pending returns Queue."""
 
 
 class ProfileInterest(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class Interest(msgspec.Struct, frozen=True):
 
     @property
     def exists(self) -> bool:
-        """Whether the event can wake any pod."""
+        """Whether the event may requeue any pod."""
         return self.is_wildcard or bool(self.by_profile)
 
     def of(self, profile: str) -> ProfileInterest:
@@ -70,8 +70,8 @@ class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
         interest: the plugins that registered for it.
         old: the object before; None when it was added.
         new: the object after; None when it was deleted.
-        max_priority: of the pods that wait it concerns only those of this priority or less.
-        but: UID of a waiting pod that it does not concern.
+        max_priority: the event moves only waiting pods of this priority or less; None for all.
+        but: UID of a waiting pod that the event must not move.
     """
 
     interest: Interest
@@ -82,7 +82,7 @@ class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def pod_uid(self) -> str:
-        """The UID of the pod that it happened to, or empty."""
+        """The UID of the pod that the event is about; empty for another object."""
         if isinstance(self.new, PodInfo):
             return self.new.uid
         return self.old.uid if isinstance(self.old, PodInfo) else ""
@@ -136,7 +136,7 @@ class QueueingHints:
         """Return the effect of an event on a rejected pod."""
         pod, pending = queued.pod_info, queued.pending_plugins
         if observed.interest.is_wildcard:
-            # An object given with such an event is the one pod it is meant for.
+            # A wildcard event with an object is meant for that pod alone.
             is_meant = observed.new is None or observed.pod_uid == pod.uid
             return QueueingStrategy.AFTER_BACKOFF if is_meant else QueueingStrategy.SKIP
         hints = observed.interest.of(pod.spec.scheduler_name).hints
@@ -152,7 +152,7 @@ class QueueingHints:
     ) -> QueueingStrategy:
         """Return the effect on a failed pod of the events that happened during its attempt.
 
-        A pod is tried again after back-off if no plugin rejected it, or no events were kept for it.
+        A pod is tried again after backoff if no plugin rejected it, or no events were kept for it.
         """
         if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
             return QueueingStrategy.AFTER_BACKOFF

@@ -1,7 +1,7 @@
-"""Pods that are being scheduled, and the events they must not miss meanwhile.
+"""Pods in flight, and the events that happened since their attempts began.
 
 Source: kubernetes pkg/scheduler/backend/queue/active_queue.go inFlightPods, inFlightEvents v1.36.
-Differs: the newest version of a pod in flight is kept here, so that it can be put back
+Differs: the newest version of a pod in flight is kept here, so that it can be requeued
 without another look-up. Past a limit no events are kept: a pod that Permit holds for minutes would
 keep all objects of the cluster, and run its hints on each of them.
 """
@@ -18,14 +18,14 @@ from scheduler.kernel.queue.hints import ObservedEvent
 POD_POPPED: Final = "PodPopped"
 """The label under which pods, rather than events, are counted in the metric of in-flight events."""
 MAX_EVENTS: Final = 256
-"""After more events than this a failed attempt goes to back-off without running hints: 5 ms."""
+"""After more events than this a failed attempt goes to backoff without running hints: 5 ms."""
 
 
 class InFlightPods:
     """Pods between `pop` and `done`.
 
-    The events that the oldest attempt may need are kept, in the order in which they happened. A pod
-    remembers how many had been recorded when its attempt began; later ones concern it.
+    The events since the oldest attempt began are kept, in the order in which they happened. For
+    each pod, `_starts` has the number of events recorded before its attempt; it needs later ones.
 
     Invariant: `_starts` is ordered by its values, because pods are popped one after the other. So
     as many events are kept as were recorded since the first of them, and at most `MAX_EVENTS`.
@@ -58,7 +58,7 @@ class InFlightPods:
         self._starts[uid] = self._recorded
 
     def collect(self, uid: str) -> None:
-        """Keep the events from now on for a pod in flight, and only these."""
+        """Keep for a pod in flight the events from now on, and no earlier ones."""
         self.stop_collecting(uid)
         self._starts[uid] = self._recorded
 
@@ -78,7 +78,7 @@ class InFlightPods:
             self._trim()
 
     def events_for(self, uid: str) -> Iterator[ObservedEvent] | None:
-        """The events since the attempt began; None when they were not kept."""
+        """The events since the attempt of a pod began; None when they were not kept."""
         start = self._starts.get(uid)
         if start is None:
             return None
@@ -118,7 +118,7 @@ class InFlightPods:
             yield f"{len(self._events)} events are kept for attempts"
 
     def _trim(self) -> None:
-        """Let the events go that no attempt needs."""
+        """Drop the events that no attempt needs."""
         needed = self._recorded - next(iter(self._starts.values()), self._recorded)
         while len(self._events) > needed:
             self._events.popleft()

@@ -1,4 +1,4 @@
-"""Moves each pod to the place where it waits: active, back-off or unschedulable.
+"""Moves each pod to the place where it waits: active, backoff or unschedulable.
 
 The places of a pod, and the moves between them:
 
@@ -6,19 +6,19 @@ The places of a pod, and the moves between them:
     --------------  --------------  ------------------------------------------------------------
     (unknown)       active          add, update
     active          in flight       pop
-    back-off        in flight       pop, when nothing is active and the pod may come early
+    backoff         in flight       pop, when nothing is active and the pod may come early
     in flight       (unknown)       done, delete
-    in flight       unschedulable   add_unschedulable_if_not_present: rejected, nothing happened
-    in flight       back-off        add_unschedulable_if_not_present: error, or woken meanwhile
-    in flight       active          add_unschedulable_if_not_present: a Pending plugin says Queue
-    unschedulable   back-off        event, update, flush_unschedulable_leftover, try_again
-    unschedulable   active          the same when back-off is over; activate, open_gate
-    back-off        active          flush_backoff_completed, activate
+    in flight       unschedulable   add_unschedulable_if_not_present: rejected, no event helps
+    in flight       backoff         add_unschedulable_if_not_present: error, or an event helps
+    in flight       active          add_unschedulable_if_not_present: Pending, and an event helps
+    unschedulable   backoff         event, update, flush_unschedulable_leftover, try_again
+    unschedulable   active          the same when backoff is over; activate, open_gate
+    backoff         active          flush_backoff_completed, activate
     any but flight  (unknown)       delete
     any but flight  readmission     configure
-    readmission     any but flight  pop, flush_backoff_completed, and all that concerns the pod
+    readmission     any but flight  pop, flush_backoff_completed, and any call about the pod
 
-Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
+Whenever a pod would become active or go to backoff, except from backoff, the PreEnqueue plugins
 run; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
 """
 
@@ -41,14 +41,14 @@ from scheduler.observability.queue_metrics import QueueMetrics
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
 _FLUSHED_AT_ONCE: Final = 512
-"""The most pods that become active at once when their back-off ends: some 5 ms."""
+"""The most pods that become active at once when their backoff ends: some 5 ms."""
 
 
 class Moves:
-    """Puts pods where they belong.
+    """Puts pods into the active, backoff or unschedulable queue.
 
     Attributes:
-        is_flushing: whether pods remain that had completed back-off at the last flush.
+        is_flushing: whether pods remain that had completed backoff at the last flush.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of the queue that a move touches
@@ -74,7 +74,7 @@ class Moves:
     def requeue(
         self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
     ) -> str:
-        """Put a pod that is in no queue where it belongs, and return the name of that place."""
+        """Put a pod that is in no queue into one of them; return the name of that queue."""
         if strategy is QueueingStrategy.SKIP or not self.admit(queued):
             self._unschedulable.add(uid, queued)
             return UNSCHEDULABLE
@@ -86,7 +86,7 @@ class Moves:
         return ACTIVE
 
     def admit(self, queued: QueuedPodInfo) -> bool:
-        """Whether all PreEnqueue plugins let the pod pass; else the first that does not gates it.
+        """Run the PreEnqueue plugins; return False if one rejects, and so gates, the pod.
 
         The plugin that gated the pod before runs first, as it is the likeliest to do so again.
         """
@@ -113,21 +113,21 @@ class Moves:
         return False
 
     def activate(self, uid: str, queued: QueuedPodInfo, label: str) -> None:
-        """Make a pod active that is in no queue."""
+        """Put a pod that is in no queue into the active queue."""
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock.monotonic()
         self._active.push(uid, queued, self._sort_key(queued))
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
     def sort_anew(self, queued: QueuedPodInfo) -> None:
-        """Sort a pod anew whose importance changed, if it is active or in back-off."""
+        """Update the sort key of a changed pod, if it is active or in backoff."""
         uid = queued.pod_info.uid
         if uid in self._active:
             self._active.rekey(uid, self._sort_key(queued))
         self._backoff.rekey(uid, self._sort_key(queued))
 
     def flush(self) -> None:
-        """Let back-off end; if it does for very many pods, the rest follow with the next pops."""
+        """Activate pods that completed backoff; of very many, the next pops activate the rest."""
         completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
         for queued in completed:
             self.activate(queued.pod_info.uid, queued, BACKOFF_COMPLETE)

@@ -1,10 +1,10 @@
-"""Events that wait until every pod that they may help has been checked against them.
+"""Events against which the waiting pods have not been checked yet.
 
-Where very many different pods wait, checking all of them takes longer than the next events take to
-come. So groups of equivalent pods are checked in requeue passes, some groups at a time: each
-against all events that had happened when the pass began. Later events are for the next pass. An
-event costs no more than a note, however many pods wait. The work of one pass is bounded: an event
-that comes very often counts as help for all pods that wait for such events.
+With very many different waiting pods, a check of all takes longer than the time between events. So
+requeue passes check groups of equivalent pods, some groups at a time, against all events that had
+happened when the pass began. Later events are for the next pass. An event is only recorded, so its
+cost does not grow with the waiting pods. The work of a pass is bounded: when there are very many
+events of one sort, all pods that wait for this sort are requeued without hints.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,20 +19,20 @@ KEPT: Final = 8
 """The most events of one sort that pods are checked against in a pass."""
 
 Step: TypeAlias = tuple[QueuedPodInfo, Wake]
-"""A pod that is to be tried, and the way in which it is woken."""
+"""A pod to requeue, and the way in which it is requeued."""
 RequeuePass: TypeAlias = Iterator[Step | None]
-"""The pods that are woken, computed lazily; None for each check that wakes none."""
+"""The pods to requeue, computed lazily; None for each check that requeues none."""
 
 
 class PendingEvents:
-    """All that has happened since the last pass began.
+    """The events and passed deadlines since the last pass began.
 
     Attributes:
         sorts: events by sort; of a sort with more than `KEPT`, the first of them and one more.
         offered: the largest amount on a changed node of each resource that groups lack, with the
             label of the event.
-        late: the time that deadlines were before, and the plugins that registered for late pods;
-            None if no deadline has passed.
+        late: the time before which deadlines had passed, and the plugins that registered for
+            UnschedulableTimeout; None if no deadline has passed.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class PendingEvents:
         return bool(self.sorts or self.offered) or self.late is not None
 
     def add(self, observed: ObservedEvent, offers: Mapping[str, int]) -> None:
-        """Note an event for the next pass, and what its node offers to groups that lack it."""
+        """Record an event for the next pass, and the resources on its node that groups lack."""
         interest = observed.interest
         for resource, amount in offers.items():
             known = self.offered.get(resource)

@@ -10,16 +10,16 @@ _Entry: TypeAlias = tuple[Any, int, QueuedPodInfo]
 """Key, arrival, pod. Arrivals differ, so pods are never compared."""
 
 _COMPACT_FROM: Final = 64
-"""Below this many heap slots, entries that count no more are not worth removing."""
+"""Below this many heap slots, outdated entries are not worth removing."""
 
 
 class PodHeap:
     """Pods by key, first come first served among equal keys.
 
-    A pod that is removed or gets another key leaves its old entry in the heap; it is dropped when
-    it comes to the top, or when such entries outnumber the pods.
+    A pod that is removed or gets another key leaves an outdated entry in the heap. The heap drops
+    it at the top, or when outdated entries outnumber the pods.
 
-    Invariant: `_entries` holds the one entry that counts of every pod in the heap.
+    Invariant: `_entries` holds the current entry of every pod in the heap.
 
     Cost: O(log n) for push and pop, O(1) for all else, amortised.
     """
@@ -38,7 +38,7 @@ class PodHeap:
         return uid in self._entries
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        """The pods, in no useful order."""
+        """The pods, in any order."""
         return (entry[2] for entry in self._entries.values())
 
     def in_order(self) -> list[QueuedPodInfo]:

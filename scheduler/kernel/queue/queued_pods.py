@@ -1,4 +1,4 @@
-"""The pods of the queue by place, the making of these places, and the questions about them.
+"""The pods of the queue by place: the set-up of the places, and read access to them.
 
 Nothing here moves a pod.
 """
@@ -39,15 +39,15 @@ from scheduler.kernel.queue.waking import Waking
 from scheduler.observability.queue_metrics import QueueMetrics
 
 PUT_LAST_SECONDS: Final = 300.0
-"""A pod with slow decisions goes after all other pods for this long."""
+"""A pod with slow decisions sorts after all other pods for this long."""
 
 
 class QueueInvariantError(SchedulerError):
-    """The queue contradicts itself; a programming error."""
+    """An invariant of the queue does not hold; a programming error."""
 
 
 class QueuedPods:
-    """Pods by place: active, back-off, unschedulable, in flight; `SchedulingQueue` moves them.
+    """Pods by place: active, backoff, unschedulable, in flight; `SchedulingQueue` moves them.
 
     Attributes:
         nominator: the nominated pods, by node.
@@ -114,7 +114,7 @@ class QueuedPods:
         return self._unschedulable.any_of(kind)
 
     def _is_forgotten(self, uid: str, queued: QueuedPodInfo) -> bool:
-        """Whether a pod is to be admitted anew, and its profile is gone."""
+        """Whether a pod waits for readmission, and its profile is gone."""
         is_gone = queued.pod_info.spec.scheduler_name not in self._profiles
         return is_gone and uid in self._readmission
 
@@ -139,7 +139,7 @@ class QueuedPods:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `pop` has a pod, or something to do."""
+        """Whether `pop` has a pod to return, or pods to move."""
         return bool(
             len(self._active)
             or self._backoff.has_early
@@ -153,7 +153,7 @@ class QueuedPods:
         return uid in self._in_flight
 
     def counts(self) -> QueueCounts:
-        """Number of pods in each place; pods to be admitted anew count as in back-off."""
+        """Number of pods in each place; pods that wait for readmission count as in backoff."""
         gated = self._unschedulable.gated_count
         return QueueCounts(
             active=len(self._active),
@@ -173,7 +173,7 @@ class QueuedPods:
         return self._in_flight.event_counts()
 
     def dump(self) -> list[dict[str, object]]:
-        """All pods with their story, as plain values for people."""
+        """All pods with the history of their attempts, as plain values for people."""
         return list(self.rows())
 
     def rows(self) -> Iterator[dict[str, object]]:
@@ -218,7 +218,7 @@ class QueuedPods:
     ) -> Failure | None:
         """An equal pod's rejection that holds for this pod too; None if the pod must be evaluated.
 
-        `version` returns that of all that plugins read; it is called only if there is a rejection.
+        `version` returns the version of the cluster; it is called only if there is a rejection.
         """
         rejection = self._unschedulable.rejection(queued.pod_info.kind)
         if rejection is None or rejection.version != version():
@@ -227,7 +227,7 @@ class QueuedPods:
         return rejection if not is_late and self._shares_rejections(queued) else None
 
     def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
-        """Whether a pod's rejection holds for equal pods: no node is nominated for it."""
+        """Whether a pod's rejection holds for equal pods; it does not if the pod is nominated."""
         pod = queued.pod_info
         profile = self._profiles.get(pod.spec.scheduler_name)
         if profile is None or pod.pod.status.nominated_node_name:
@@ -236,14 +236,14 @@ class QueuedPods:
 
 
 class SlowPods:
-    """Pods whose decisions took long, each with the time until which all other pods go first."""
+    """Pods whose decisions took long, each with the time until which it sorts last."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def note(self, queued: QueuedPodInfo) -> bool:
-        """Note a slow decision; return whether it is the second in a row: the pod is put last."""
+        """Record a slow decision; return whether it is the second in a row: the pod sorts last."""
         in_a_row = queued.slow_attempt == queued.attempts - 1
         queued.slow_attempt = queued.attempts
         if in_a_row:
@@ -254,7 +254,7 @@ class SlowPods:
         return in_a_row
 
     def forgiven(self) -> Iterator[str]:
-        """The UIDs of the pods that were put last long enough ago."""
+        """Yield the UIDs of the pods that need not sort last any more."""
         now = self._clock.monotonic()
         while self._until and next(iter(self._until.values())) <= now:
             yield self._until.popitem(last=False)[0]

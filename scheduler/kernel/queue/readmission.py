@@ -1,7 +1,7 @@
 """Pods that have waited under an earlier configuration, until they are admitted under the new one.
 
-Upstream reads its configuration once. Here it may change while very many pods wait: sorting them
-anew, and asking the PreEnqueue plugins about each, would be one long step.
+Upstream reads its configuration once. Here it may change while very many pods wait. To sort them
+again, and to run PreEnqueue for each, would be one long step.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
 
 class _Source(NamedTuple):
-    """The pods that are left in a former queue, when they are tried, and the order they came in."""
+    """The pods left in a former queue, the strategy to requeue them, and their order of arrival."""
 
     pods: ActiveQueue | BackoffQueue | UnschedulablePods
     strategy: QueueingStrategy
@@ -42,7 +42,7 @@ class Readmission:
     def add(
         self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
     ) -> None:
-        """Take over all pods of these queues. Cost: O(pods), some 300 ns each."""
+        """Add all pods of these queues. Cost: O(pods), some 300 ns each."""
         for pods, strategy in (
             (active, QueueingStrategy.IMMEDIATELY),
             (backoff, QueueingStrategy.AFTER_BACKOFF),
@@ -55,7 +55,7 @@ class Readmission:
         return any(uid in source.pods for source in self.sources)
 
     def take(self, uid: str) -> QueueingStrategy | None:
-        """Take out the pod with this UID, if it is here; return when it is to be tried."""
+        """Take out the pod with this UID, if it is here; return the strategy to requeue it."""
         for source in self.sources:
             if source.pods.remove(uid) is not None:
                 if not len(source.pods):

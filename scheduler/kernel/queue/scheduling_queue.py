@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue v1.36, with
 queueing hints and PopFromBackoffQ.
 Differs: pods are identified by UID. Newer versions of a pod in flight, and its deletion, are kept
-until it comes back. The flush of pods that waited too long does not concern pods in flight.
+until its attempt ends. The flush of unschedulable pods is no event for pods in flight.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,25 +31,25 @@ from scheduler.kernel.queue.queued_pods import QueuedPods
 from scheduler.kernel.queue.settings import QueueProfile
 
 _ADMITTED_AT_ONCE: Final = 512
-"""The most pods readmitted at once after a change of configuration: some 4 ms."""
+"""The most pods readmitted in one step after a change of configuration: some 4 ms."""
 
 
 class SchedulingQueue(QueuedPods):
     """Pods that wait for a node.
 
-    Invariant: a pod is in exactly one of active, back-off, unschedulable and in flight, from `add`
+    Invariant: a pod is in exactly one of active, backoff, unschedulable and in flight, from `add`
     until `delete`, or until `done` without being put back. See `validate`.
     """
 
     def configure(
         self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
     ) -> None:
-        """Go on with other settings; pods keep the history of their attempts.
+        """Replace the settings; pods keep the history of their attempts.
 
-        A rejected pod is tried again after back-off: the plugin that rejected it may be gone. The
-        PreEnqueue plugins run for every pod. Pods of profiles that are gone are forgotten.
+        Rejected pods are requeued with backoff, as the plugin that rejected them may be gone. The
+        PreEnqueue plugins run for every pod. Pods of removed profiles are dropped.
 
-        The pods follow some at a time, and none is popped before all have.
+        Pods are readmitted in portions, and no pod is popped before all are readmitted.
         """
         self._readmission.add(self._active, self._backoff, self._unschedulable)
         self._begin(sort_key, profiles, backoff)
@@ -60,7 +60,7 @@ class SchedulingQueue(QueuedPods):
             self._readmit(queued, strategy)
 
     def _readmit(self, queued: QueuedPodInfo, strategy: QueueingStrategy) -> None:
-        """Sort a pod in under the configuration that is in force, or forget it with its profile."""
+        """Requeue a pod under the current configuration, or drop it if its profile is gone."""
         pod = queued.pod_info
         if pod.spec.scheduler_name not in self._profiles:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
@@ -71,7 +71,7 @@ class SchedulingQueue(QueuedPods):
         self._moves.requeue(pod.uid, queued, strategy, CONFIGURATION_CHANGED.label)
 
     def _settle(self, uid: str) -> None:
-        """Readmit one pod now, if it still waits to be admitted anew."""
+        """Readmit a pod now, if it still waits for readmission."""
         strategy = self._readmission.take(uid) if self._readmission.sources else None
         if strategy is not None:
             self._readmit(self._known[uid], strategy)
@@ -79,12 +79,12 @@ class SchedulingQueue(QueuedPods):
     # --- what happens to waiting pods -------------------------------------------------------------
 
     def add(self, pod: PodInfo, label: str = UNSCHEDULED_POD_ADD.label) -> None:
-        """Take in a new pod without a node, one that `get` does not know."""
+        """Add an unassigned pod that `get` does not know."""
         uid = pod.uid
         known = self._known.get(uid)
         if known is not None:
             if uid in self._in_flight:
-                # Deleted and back under the same UID: it never was gone.
+                # Deleted and added again with the same UID: the deletion no longer counts.
                 self._in_flight.changed[uid] = pod
             else:
                 self.update(known.pod_info, pod)
@@ -97,9 +97,9 @@ class SchedulingQueue(QueuedPods):
             self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
-        """Take over a newer version of a waiting pod; add a pod that is unknown.
+        """Store a newer version of a waiting pod; add a pod that is unknown.
 
-        The change may make a rejected pod schedulable, which the hints decide as for any event.
+        Queueing hints decide, as for any event, whether the change may make it schedulable.
         """
         uid = new.uid
         self._settle(uid)
@@ -120,7 +120,7 @@ class SchedulingQueue(QueuedPods):
                 self._waking.end_probe(uid)
 
     def delete(self, pod: PodInfo) -> None:
-        """Forget a pod that is gone or has a node; if it is in flight, it will not come back."""
+        """Remove a pod that is gone or has a node; a pod in flight is not requeued then."""
         uid = pod.uid
         self._settle(uid)
         self.nominator.delete_nominated_pod_if_exists(uid)
@@ -133,9 +133,9 @@ class SchedulingQueue(QueuedPods):
             self._waking.end_probe(uid)
 
     def activate(self, uids: Iterable[str]) -> None:
-        """Make waiting pods active at once, without back-off; unknown ones are ignored.
+        """Move waiting pods to the active queue without backoff; ignore unknown pods.
 
-        A pod in flight is tried again if its attempt fails.
+        A pod in flight is retried after backoff if its attempt fails.
         """
         for uid in uids:
             self._settle(uid)
@@ -151,9 +151,9 @@ class SchedulingQueue(QueuedPods):
                 self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
 
     def try_again(self, uid: str) -> None:
-        """Try a rejected pod again as after an error: its preemption or placement has failed.
+        """Requeue a rejected pod as after an error: its preemption or placement has failed.
 
-        It is not popped before its back-off is over, even if it is alone.
+        The pod is not popped before its backoff ends, even if the active queue is empty.
         """
         self._settle(uid)
         queued = self._unschedulable.remove(uid)
@@ -164,11 +164,11 @@ class SchedulingQueue(QueuedPods):
         self._moves.requeue(uid, queued, QueueingStrategy.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
     def open_gate(self, uid: str) -> None:
-        """Run PreEnqueue again for a gated pod; if admitted, it stays rejected as before the gate.
+        """Run PreEnqueue again for a gated pod; an admitted pod stays unschedulable as before.
 
-        One that was never tried has its turn: nothing else would wake it.
+        An admitted pod without any attempt becomes active, since no event would move it.
 
-        For gates that call this when they open: no event need be checked for the pods they hold.
+        The owner of a gate calls this when the gate opens, so no hints run for the gated pods.
         """
         self._settle(uid)
         queued = self._unschedulable.get(uid)
@@ -188,12 +188,12 @@ class SchedulingQueue(QueuedPods):
         max_priority: int | None = None,
         but: str = "",
     ) -> None:
-        """Wake the pods that an event is worth trying again; see `ObservedEvent`.
+        """Move the pods that an event may make schedulable; see `ObservedEvent`.
 
-        Pods are given as `PodInfo`. An attempt under way that fails is checked against the event.
+        A pod as `old` or `new` is a `PodInfo`. The event also counts for pods in flight that fail.
         """
         if not (len(self._unschedulable) or self._in_flight.is_collecting):
-            return  # a pod that comes later is evaluated against the state of that time
+            return  # a later attempt sees the state after the event
         interest = self._hints.interest_in(event)
         is_about_node = event.resource is EventResource.NODE
         if interest.exists or is_about_node:
@@ -205,10 +205,10 @@ class SchedulingQueue(QueuedPods):
     # --- attempts ---------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPodInfo | None:
-        """Hand out the most important ready pod; None when there is none, or it is not known yet.
+        """Pop the first active pod; None when there is none, or while pods wait for readmission.
 
-        When no pod is active, pods in back-off after a rejection come early: they delay no other
-        pod, unless their last attempt took long. The caller ends the attempt with `done` or
+        When no pod is active, a rejected pod is popped before its backoff ends, unless its last
+        attempt took long (PopFromBackoffQ). The caller ends the attempt with `done` or
         `add_unschedulable_if_not_present`.
         """
         if self._readmission.sources:
@@ -224,9 +224,9 @@ class SchedulingQueue(QueuedPods):
         return None if queued is None else self._popped(queued)
 
     def pop_equal(self, pod: PodInfo) -> QueuedPodInfo | None:
-        """Hand out the pod that `pop` would, but only if it is active and equal to this pod.
+        """Pop the pod that `pop` would return, but only if it is active and equal to this pod.
 
-        None also while pods are due to be woken: `pop` does that.
+        None also while pods are still to be moved by events or time, which `pop` does.
         """
         if self._waking.has_more or self._moves.is_flushing or self._readmission.sources:
             return None
@@ -237,9 +237,9 @@ class SchedulingQueue(QueuedPods):
         return self._popped(first)
 
     def pop_with(self, uids: Iterable[str]) -> list[QueuedPodInfo]:
-        """Hand out more pods beside the one that was popped last, wherever they wait.
+        """Pop these pods, too, from whichever queue holds them.
 
-        Pods that are gated, in flight or unknown are left out.
+        Gated and unknown pods, and pods in flight, are left out.
         """
         taken = []
         for uid in uids:
@@ -263,18 +263,18 @@ class SchedulingQueue(QueuedPods):
         return queued
 
     def begin_scheduling_cycle(self, uid: str) -> None:
-        """Keep events again for a pod in flight, whose scheduling cycle begins anew."""
+        """Collect in-flight events for a pod again, whose scheduling cycle starts again."""
         self._in_flight.collect(uid)
 
     def done_scheduling_cycle(self, uid: str) -> None:
-        """Keep no more events for a pod that can no longer be rejected: Permit is over.
+        """Collect no more in-flight events for a pod: Permit is over, or its cycle starts again.
 
-        It stays in flight: its deletion and its newer versions are still taken note of.
+        The pod stays in flight: the queue still records its deletion and its newer versions.
         """
         self._in_flight.stop_collecting(uid)
 
     def found_place(self, uid: str, node_name: str) -> None:
-        """A pod in flight has a node: it is nominated to none, and those like it may fit, too."""
+        """Delete the nomination of a pod that is assumed, and move the next pod equal to it."""
         if len(self.nominator):
             nominated = self.nominator.nominated(uid)
             self.nominator.delete_nominated_pod_if_exists(uid)
@@ -283,19 +283,19 @@ class SchedulingQueue(QueuedPods):
         self._waking.end_probe(uid)
 
     def done(self, uid: str) -> None:
-        """End the attempt of a pod that need not come back."""
+        """End the attempt of a pod, and drop the pod."""
         if self._in_flight.done(uid):
             del self._known[uid]
         self._waking.end_probe(uid)
 
     def add_unschedulable_if_not_present(self, queued: QueuedPodInfo, failure: Failure) -> bool:
-        """Put back a pod after a failed attempt, and end the attempt.
+        """Requeue a pod after a failed attempt, and end the attempt.
 
-        Without a rejecting plugin, the attempt met an error. Equal pods share the failure of a pod
-        that fits nowhere.
+        A failure without a rejecting plugin counts as an error. Equal pods share the failure of a
+        pod that fits nowhere.
 
         Returns:
-            False when the pod was deleted meanwhile, or is waiting already: it is not put back.
+            False when the pod is not requeued: it was deleted meanwhile, or is waiting already.
         """
         uid = queued.pod_info.uid
         latest = self._in_flight.changed.get(uid, queued.pod_info)
@@ -330,9 +330,9 @@ class SchedulingQueue(QueuedPods):
     # --- time -------------------------------------------------------------------------------------
 
     def flush_backoff_completed(self) -> None:
-        """Make the pods active that have completed back-off; to be called every second.
+        """Move the pods that have completed backoff to the active queue; call it every second.
 
-        If there are very many, the rest follow with the next pops.
+        Of very many pods, the next pops move the rest.
         """
         self._readmit_some()
         self._forgive()
@@ -340,9 +340,9 @@ class SchedulingQueue(QueuedPods):
         self._moves.flush()
 
     def flush_unschedulable_leftover(self) -> None:
-        """Wake the pods that have waited too long; to be called every second.
+        """Move the pods that have been unschedulable for too long; call it every second.
 
-        Pods with a PreEnqueue plugin that failed are woken sooner: no event is due for them.
+        After an error of a PreEnqueue plugin, pods move sooner, since no event is due for them.
         """
         self._waking.note_time(self._clock.monotonic())
 
@@ -358,25 +358,25 @@ class SchedulingQueue(QueuedPods):
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
             return
         self.nominator.nominate(known, node_name, needed_at)
-        # Pods with a nomination are no longer like others.
+        # A nominated pod shares no rejections with equal pods.
         self._waking.refile(pod.uid)
 
     def free_nomination(self, pod: PodInfo, but: str = "") -> None:
-        """Wake pods of no higher priority for the place that a pod was nominated to.
+        """Move pods of no higher priority, which may use the node that a pod was nominated to.
 
-        Differs: upstream tries the pod itself again in any case, and so without end where Permit
-        rejects it each time. It is `but` here, unless a more important one has taken its place.
-        Upstream wakes no pod if the nominated one finds another place.
+        Differs: upstream also moves the pod itself in any case, and so without end where Permit
+        rejects it each time. Here it is `but`, unless a more important pod took its nomination.
+        Upstream moves no pod if the nominated pod gets another node.
         """
         self.move_all_to_active_or_backoff_queue(
             ASSIGNED_POD_DELETE, pod, None, but=but, max_priority=pod.priority
         )
 
     def took_long(self, uid: str) -> QueuedPodInfo | None:
-        """Note a slow decision: after the second in a row all other pods go first, for a while.
+        """Record a slow decision; after two in a row, the pod sorts last for `PUT_LAST_SECONDS`.
 
         Returns:
-            The pod, if it is put last now; None also for a pod that does not wait.
+            The pod, if it sorts last now; None also for a pod that does not wait.
         """
         queued = None if uid in self._in_flight else self._known.get(uid)
         if queued is None or not self._slow.note(queued):
@@ -385,7 +385,7 @@ class SchedulingQueue(QueuedPods):
         return queued
 
     def _forgive(self) -> None:
-        """Let pods wait like all others again that were put last long enough ago."""
+        """Sort pods as usual again that have sorted last for `PUT_LAST_SECONDS`."""
         for uid in self._slow.forgiven():
             queued = self._known.get(uid)
             if queued is not None:

@@ -16,7 +16,7 @@ class QueueSettings(msgspec.Struct, frozen=True):
 
     backoff: BackoffSettings = BackoffSettings()
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
-    """After this time a rejected pod is tried again although nothing happened."""
+    """After this time a rejected pod is tried again without an event."""
 
 
 class QueueProfile(msgspec.Struct, frozen=True):

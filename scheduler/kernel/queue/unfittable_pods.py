@@ -33,14 +33,14 @@ class UnfittablePods:
         return (group for line in self._by_resource.values() for _, _, group in line)
 
     def add(self, group: EquivalentPods, excess: Excess) -> None:
-        """Take in a group."""
+        """Add a group."""
         self._last += 1
         self._numbers[id(group)] = self._last
         line = self._by_resource.setdefault(excess.resource, [])
         insort(line, (excess.amount, self._last, group), key=_amount_and_number)
 
     def remove(self, group: EquivalentPods, excess: Excess) -> None:
-        """Let a group go."""
+        """Remove a group."""
         line = self._by_resource[excess.resource]
         wanted = (excess.amount, self._numbers.pop(id(group)))
         del line[bisect_left(line, wanted, key=_amount_and_number)]

@@ -1,8 +1,8 @@
-"""Pods that were rejected, or are gated, and wait for something to happen.
+"""Pods that were rejected, or are gated, and wait for an event or their deadline.
 
-Source: kubernetes pkg/scheduler/backend/queue/unschedulable_pods.go v1.36. Differs: pods that an
-event cannot tell apart are kept together. So an event costs as much as there are different waiting
-workloads, however many pods they have; see `scheduler.kernel.queue.equivalent_pods`.
+Source: kubernetes pkg/scheduler/backend/queue/unschedulable_pods.go v1.36. Differs: equivalent pods
+are kept in one group. So the cost of an event grows with the number of groups, and not of pods; see
+`scheduler.kernel.queue.equivalent_pods`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ _NODES_AND_PODS: Final = frozenset(
 
 
 class Deadlines:
-    """Pods by the time at which they are tried again although nothing happened.
+    """Pods by the time at which they are tried again without an event.
 
     Times are seconds of the queue's clock.
 
@@ -90,9 +90,9 @@ class Deadlines:
 class UnschedulablePods:
     """Rejected and gated pods, found by UID, or by the plugins that rejected them.
 
-    Invariant: every pod here was rejected or gated by at least one plugin. Where fields of a pod
-    change that are part of its key, `refile` follows in the same step. Pods have a probe only
-    while that pod is not here, and while there are others that it was sent for.
+    Invariant: every pod here was rejected or gated by at least one plugin. When a field of a pod
+    that is part of its key changes, `refile` follows in the same step. A group has a probe only
+    while the probe itself is not here, and other pods of the group are.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class UnschedulablePods:
         Args:
             shares: whether a pod shares its rejection with equal ones.
             clock: the clock of the deadlines.
-            patience: seconds after which a rejected pod is tried again although nothing happened.
+            patience: seconds after which a rejected pod is tried again without an event.
         """
         self._shares = shares
         self._clock = clock
@@ -116,8 +116,8 @@ class UnschedulablePods:
         self._group_of: dict[str, EquivalentPods] = {}
         self._groups: dict[EquivalenceKey, EquivalentPods] = {}
         self._by_rejector: dict[tuple[str, str, bool], dict[EquivalenceKey, EquivalentPods]] = {}
-        """Profile, plugin, and whether no node could ever hold them, to the groups that the plugin
-        rejected."""
+        """The groups that a plugin rejected, by profile, plugin, and whether their request exceeds
+        every node."""
         self._unfittable = UnfittablePods()
         self.probes: dict[str, EquivalentPods] = {}
         """The group of each probe, by the UID of the probe; for reading."""
@@ -220,7 +220,7 @@ class UnschedulablePods:
     # --- probes ------------------------------------------------------------------------------
 
     def send(self, uid: str, wake: Wake) -> QueuedPodInfo | None:
-        """Take out a pod that is woken; where others are equivalent, it is the probe for them."""
+        """Take out a pod to requeue it; it becomes the probe of its group if equal pods share."""
         group = self._group_of.get(uid)
         if group is not None and group.key.shares and not group.probe:
             group.probe, group.wake = uid, wake
@@ -228,11 +228,11 @@ class UnschedulablePods:
         return self.remove(uid)
 
     def end_probe(self, uid: str, *, is_rejected: bool) -> Step | None:
-        """Take note of the end of a probe; return the next probe and its way of waking, or None.
+        """End a probe; return the next probe and the way to requeue it, or None.
 
-        A probe that `is_rejected` by the plugins that rejected the others stands for them, but for
-        those whose deadline is over, too. Any other has found a place, was rejected by other
-        plugins, was gated, changed or deleted.
+        If the probe `is_rejected` by the plugins that rejected the others, only a pod that is past
+        its deadline, too, may follow. Otherwise the next pod follows: the probe was assumed,
+        rejected by other plugins, gated, changed or deleted.
         """
         group = self.probes.pop(uid, None)
         if group is None:
@@ -244,7 +244,7 @@ class UnschedulablePods:
         return following, group.wake
 
     def note_rejected(self, uid: str, rejection: Failure) -> bool:
-        """Note that a pod that is here fits nowhere, by an evaluation of it or of an equal pod.
+        """Store the failure of a pod here that fits nowhere; an equal pod may have been evaluated.
 
         Returns:
             Whether the pod is the probe of its own group.
@@ -268,7 +268,7 @@ class UnschedulablePods:
     # --- which pods an event may help -------------------------------------------------------------
 
     def offers_of(self, observed: ObservedEvent) -> dict[str, int]:
-        """The amounts on a changed node that suffice for at least one group, by resource."""
+        """The amounts on a changed node that are enough for at least one group, by resource."""
         if observed.interest.event.resource is not EventResource.NODE:
             return {}
         self._node_changes += 1
@@ -298,8 +298,8 @@ class UnschedulablePods:
     ) -> Iterable[EquivalentPods]:
         """The groups that a plugin of a profile rejected and that an event may help.
 
-        Pods that no node could ever hold are found by `that_fit` after a change of a node, and no
-        other pod helps them. Anything else may: a device class may stand for what they lack.
+        For events of nodes and pods, groups whose request exceeds every node are left out:
+        `that_fit` finds them. Other events may help them: a device class may provide the resource.
         """
         found = list(self._by_rejector.get((profile, plugin, False), {}).values())
         if event.resource not in _NODES_AND_PODS:

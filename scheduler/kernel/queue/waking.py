@@ -1,8 +1,8 @@
-"""Wakes rejected pods: by events, by time, and by one probe for a group of equivalent pods.
+"""Requeues rejected pods: by events, by time, and by one probe for a group of equivalent pods.
 
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go MoveAllToActiveOrBackoffQueue,
-movePodsToActiveOrBackoffQueue, flushUnschedulablePodsLeftover v1.36. Differs: an event is noted,
-and pods are checked against it some at a time, equivalent ones once.
+movePodsToActiveOrBackoffQueue, flushUnschedulablePodsLeftover v1.36. Differs: an event is recorded,
+and pods are checked against it in portions, equivalent pods once.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ QUESTIONS_AT_ONCE: Final = 256
 
 
 class Waking:
-    """Chooses the rejected pods that are tried again, and has them put back.
+    """Chooses the rejected pods to requeue, and requeues them.
 
     Attributes:
         pending: events that the pass under way does not cover.
@@ -46,24 +46,24 @@ class Waking:
 
     @property
     def has_more(self) -> bool:
-        """Whether `some` has something to do."""
+        """Whether a pass is under way, or due."""
         return self._pass is not None or bool(self.pending)
 
     def note(self, observed: ObservedEvent) -> None:
-        """Have pods checked against an event; a note is all that it costs, however many wait."""
+        """Record an event; begin a pass that checks pods against it, if none is under way."""
         self.pending.add(observed, self._unschedulable.offers_of(observed))
         if self._pass is None:
             self.some()
 
     def note_time(self, now: float) -> None:
-        """Wake the pods that have waited too long."""
+        """Record that deadlines have passed; begin a pass, if none is under way."""
         if self._unschedulable.deadlines.has_before(now):
             self.pending.late = now, self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
             if self._pass is None:
                 self.some()
 
     def some(self) -> None:
-        """Wake pods that something may have helped; where many different ones wait, not yet all."""
+        """Begin or continue a pass: requeue pods after at most `QUESTIONS_AT_ONCE` checks."""
         if self._pass is None:
             if not self.pending:
                 return
@@ -77,7 +77,7 @@ class Waking:
             self._pass = None
 
     def update(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
-        """Take over a newer version of a pod, and wake it if the change may help it."""
+        """Store a newer version of a rejected pod, and requeue it if the change may help it."""
         queued.pod_info = new
         uid, strategy, label = new.uid, QueueingStrategy.SKIP, UNSCHEDULED_POD_UPDATE.label
         for event in pod_scheduling_properties_change(old, new):
@@ -87,12 +87,12 @@ class Waking:
                 strategy, label = answer, observed.interest.label
         excess, requests = queued.excess, new.shape.requests
         if excess is not None and requests.get(excess.resource, 0) < excess.amount:
-            # While no node could hold the pod, events that may help it now were left out.
+            # Events that may help the pod now were skipped while its request exceeded every node.
             strategy = max(strategy, QueueingStrategy.AFTER_BACKOFF)
         if strategy is QueueingStrategy.SKIP:
             group = self._unschedulable.equivalent_of(uid)
             if self.refile(uid) and group is not None and group.probe:
-                # The probe that is on its way does not stand for this pod any more.
+                # The probe under way no longer stands for this pod, which left its group.
                 self._send(queued, group.wake)
             return
         is_due = self._is_due(uid)
@@ -101,9 +101,9 @@ class Waking:
             self._make_due(uid)
 
     def refile(self, uid: str) -> bool:
-        """Move a pod that changed to its equivalents; the pass under way comes to it there.
+        """Move a changed pod to its new group; the pass under way includes the group if need be.
 
-        Returns whether it moved.
+        Returns whether the pod moved.
         """
         is_due = self._is_due(uid)
         is_moved = self._unschedulable.refile(uid)
@@ -122,14 +122,14 @@ class Waking:
             self._due[group] = None
 
     def end_probe(self, uid: str, *, is_rejected: bool = False) -> None:
-        """Take note of the end of a pod's attempt, if it is a probe; another probe may follow."""
+        """Handle the end of a pod's attempt, if it is a probe; another probe may follow."""
         if uid in self._unschedulable.probes:
             step = self._unschedulable.end_probe(uid, is_rejected=is_rejected)
             if step is not None:
                 self._send(*step)
 
     def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
-        """Wake a waiting pod; if a gate holds it, wake the next one that it was the probe for."""
+        """Requeue a pod; if PreEnqueue gates it, requeue the next pod of its group."""
         step: Step | None = (queued, wake)
         while step is not None:
             queued, wake = step
@@ -145,9 +145,9 @@ class Waking:
     # --- a pass -----------------------------------------------------------------------------------
 
     def _begin(self, pending: PendingEvents) -> None:
-        """Find the groups that are to be checked.
+        """Find the groups that the pass checks.
 
-        Cost: O(different pods with a rejector that registered for what happened).
+        Cost: O(groups with a rejector that registered for one of the events).
         """
         unschedulable = self._unschedulable
         interests = [of_sort[0].interest for of_sort in pending.sorts.values()]
@@ -171,7 +171,7 @@ class Waking:
         self._due = OrderedDict.fromkeys(chain.from_iterable(found))
 
     def _going_on(self, pending: PendingEvents) -> RequeuePass:
-        """The pods that are woken; one may be gone, if the pass rested for a while."""
+        """The pods to requeue; a pod may be gone by then, if the pass was interrupted."""
         while self._due:
             group = next(iter(self._due))
             yield None
@@ -217,7 +217,7 @@ class Waking:
                 yield queued, wake
 
     def _woken_by(self, group: EquivalentPods, observed: ObservedEvent) -> RequeuePass:
-        """Run hints once for equivalent pods, and again for the pod that the event happened to."""
+        """Run hints once for equivalent pods, and again for the pod that the event is about."""
         label, subject_uid, but = observed.interest.label, observed.pod_uid, observed.but
         alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
         has_subject = subject_uid in group.members
@@ -238,7 +238,7 @@ class Waking:
 
 
 def _outright(group: EquivalentPods, label: str) -> list[Step]:
-    """Wake a group without running hints; only a probe where the pods share rejections."""
+    """Requeue a group without running hints; only a probe where pods share rejections."""
     is_pending = bool(group.key.pending_plugins)
     wake = Wake(
         QueueingStrategy.IMMEDIATELY if is_pending else QueueingStrategy.AFTER_BACKOFF, label
@@ -247,7 +247,7 @@ def _outright(group: EquivalentPods, label: str) -> list[Step]:
 
 
 def _to_send(group: EquivalentPods, but: str) -> list[QueuedPodInfo]:
-    """The pods that are to be tried; none while a probe is on its way."""
+    """The pods to requeue: one if pods share rejections; none while a probe is under way."""
     if group.probe:
         return []
     members = (queued for uid, queued in group.members.items() if uid != but)

@@ -1,6 +1,6 @@
-"""The frozen view one scheduling cycle decides on: columns over all nodes, kept up to date.
+"""The snapshot that a scheduling cycle reads: columns over all nodes, kept up to date.
 
-This room knows neither plugins nor queue nor the API; it takes changes and answers with arrays.
+This room uses neither plugins nor queue nor API server; it takes changes and returns arrays.
 """
 
 from scheduler.kernel.snapshot.changes import (

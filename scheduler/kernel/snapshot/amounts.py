@@ -52,7 +52,7 @@ class Amounts(msgspec.Struct, eq=False):
     def add_all(
         self, line: int, rows: NDArray[np.intp], kinds: NDArray[np.intp], amounts: Sequence[int]
     ) -> None:
-        """Add to many numbers of a line: to each row the amount of its kind; rows may come again.
+        """Add to many numbers of a line: to each row the amount of its kind; rows may be repeated.
 
         Args:
             line: the line.
@@ -74,7 +74,7 @@ class Amounts(msgspec.Struct, eq=False):
         """Copy some rows, with amounts added; None where float64 does not hold the result.
 
         Args:
-            rows: the rows, in order; one may come again.
+            rows: the rows, in order; a row may be repeated.
             amounts: the amounts by line; empty for none.
             times: the factor of the amounts for each of `rows`.
         """

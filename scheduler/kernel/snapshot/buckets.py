@@ -10,8 +10,8 @@ T = TypeVar("T")
 class Buckets(Generic[K, T]):
     """Items by key, in order of arrival; compared by identity.
 
-    There may be as many keys as pods: an item that is alone with its key is kept as it is, since a
-    dictionary of one takes 200 bytes.
+    There may be as many keys as pods. The only item of a key is stored without a dictionary, which
+    would take 200 bytes.
     """
 
     __slots__ = ("_alone", "_several")
@@ -31,7 +31,7 @@ class Buckets(Generic[K, T]):
             self._alone[key] = item
 
     def discard(self, key: K, item: T) -> None:
-        """Take out an item that is filed under this key."""
+        """Remove an item that is filed under this key."""
         several = self._several.get(key)
         if several is None:
             del self._alone[key]

@@ -1,7 +1,7 @@
 """Changes that the cache passes to the snapshot: of nodes that exist, in order.
 
-Invariant: a pod is only ever added to, or removed from, a node that is set. Before a node is
-removed its pods are; pods of a ghost (a deleted node) are never mentioned.
+Invariant: pods are added to, and removed from, nodes that are set. The pods of a node are removed
+before the node; no change names a pod of a ghost (a deleted node that still has pods).
 """
 
 from collections.abc import Mapping
@@ -45,16 +45,16 @@ class PodRemoved(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodUpdated(msgspec.Struct, frozen=True, gc=False):
-    """There is a newer version of a pod; nothing that is counted has changed."""
+    """There is a newer version of a pod, which affects no count."""
 
     pod: PodInfo
 
 
 class PodRelabelled(msgspec.Struct, frozen=True, gc=False):
-    """A pod has other labels, and is on the same node with the same resources.
+    """The labels of a pod changed, but not its node and resources.
 
     API servers copy topology labels of the node to a pod when it is bound (since 1.35), so this
-    comes once for every pod.
+    happens once for every pod.
 
     Attributes:
         old: the pod before.

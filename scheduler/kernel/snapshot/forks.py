@@ -1,7 +1,7 @@
-"""Counts over the cluster as a fork sees them: those of its original, and a few pods more or less.
+"""Counts of a fork: those of its original, with a few pods added or removed.
 
-The two differ only by these pods, so nothing is copied. The counts of a fork are invalid once the
-original changes.
+The fork reads the counts of the original and copies only those that these pods change. They are
+invalid once the original changes.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from scheduler.kernel.snapshot.term_counts import (
 )
 
 PodChange: TypeAlias = tuple[int, PodInfo, int]
-"""A row, and a pod that came to it (1) or went (-1)."""
+"""A row, and a pod that is added to it (1) or removed (-1)."""
 
 
 class ForkedSelectorCounts:
@@ -77,7 +77,7 @@ class ForkedTermCounts:
         return self.about(kind, pod)
 
     def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The same, without sums of classes."""
+        """The classes of a kind whose terms match the pod, without sums of classes."""
         found = {cls.key: cls for cls in self._original.about(kind, pod)}
         for key, rows in self._by_key.items():
             key_kind, pods, topology_key, _ = key
@@ -92,5 +92,5 @@ class ForkedTermCounts:
         return [cls for cls in found.values() if cls.counts.total]
 
     def __len__(self) -> int:
-        """The largest number of terms that may be counted."""
+        """An upper bound of the number of terms."""
         return len(self._original) + len(self._by_key)

@@ -37,7 +37,7 @@ class ImageIndex:
         self._node_count_changed_at = 0
 
     def set_row(self, row: int, images: tuple[ContainerImage, ...]) -> None:
-        """Take over the images of a node; none for a row without one.
+        """Set the images of a row; none for a row without a node.
 
         Cost: O(images of the node) when they differ; only the names that differ count as changed.
         """
@@ -59,9 +59,9 @@ class ImageIndex:
         self._node_count_changed_at = self._tick()
 
     def changed_at(self, names: Iterable[str]) -> int:
-        """A number that differs once the score of an image may have changed on other nodes too.
+        """Return a number that grows when the score of any of these images may change on all nodes.
 
-        An image that the last node has lost is ignored: only that node's score has changed.
+        An image that no node has any more is ignored: only the score of its last node changed.
         """
         states = [self._states[name] for name in names if name in self._states]
         if not states:

@@ -13,7 +13,7 @@ _SPARE_VALUES: Final = 64
 
 
 class Interner(Generic[T]):
-    """Assigns the next whole number to every distinct value; numbers never change or go.
+    """Assigns the next whole number to every distinct value; numbers never change.
 
     Attributes:
         values: the values by number.
@@ -46,13 +46,12 @@ class Interner(Generic[T]):
 class InternedColumn(Generic[T]):
     """One value per row, kept as its number.
 
-    Once no row has more than half of the values any more, the others are numbered anew, by another
-    `Interner`: numbers are valid until the next node change, or as long as `values` is the same
-    object.
+    Once no row has more than half of the values any more, another `Interner` renumbers the others.
+    So numbers are valid until the next node change, or as long as `values` is the same object.
 
     Attributes:
         values: distinct values by number; 0 is the value of rows before they are set.
-        numbering: number of times that values were numbered anew.
+        numbering: number of times that values were renumbered.
     """
 
     def __init__(self, default: T, capacity: int) -> None:

@@ -14,7 +14,7 @@ ABSENT: Final = 0
 """The id of "the node has no such label"."""
 
 _MAX_BYTES: Final = 64 * 2**20
-"""The most memory of columns; the least recently used go first, and are made again from labels."""
+"""The most memory of columns; the least recently used are dropped, and rebuilt on the next read."""
 _MIN_COLUMNS: Final = 16
 _MAX_VERDICT_BYTES: Final = 2**20
 """Memory of the kept verdict tables of a key; more are computed again."""
@@ -40,7 +40,7 @@ class LabelColumn(InternedColumn[str | None]):
     def verdicts(self, requirement: Requirement) -> NDArray[np.bool_]:
         """Per value id, whether the value satisfies the requirement."""
         if self._judged is not self.values:
-            # Values were numbered anew, or this is a copy.
+            # The values were renumbered, or this column is a copy.
             self._judged, self._verdicts, self._verdict_bytes = self.values, {}, 0
         table = self._verdicts.get(requirement)
         if table is not None and len(table) == len(self.values):
@@ -82,7 +82,7 @@ class LabelColumns:
     nodes change, never during an attempt: ids stay valid while a plugin reads them.
 
     Attributes:
-        key_epoch: grows whenever a key appears on the first node or goes from the last one.
+        key_epoch: grows whenever the first node gets a label of a key, or the last one loses it.
         nodes_with: number of nodes that have a label of each key.
     """
 
@@ -109,7 +109,7 @@ class LabelColumns:
         return key in self.nodes_with
 
     def set_row(self, row: int, labels: Mapping[str, str], capacity: int) -> None:  # noqa: C901 - labels before and after, key by key
-        """Take over the labels of a node; none for a row without one."""
+        """Set the labels of a row; none for a row without a node."""
         while row >= len(self._labels):
             self._labels.append(_NO_LABELS)
         known, self._labels[row] = self._labels[row], labels

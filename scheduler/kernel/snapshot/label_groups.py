@@ -24,7 +24,7 @@ _MIN_ARRAY: Final = 8
 C = TypeVar("C")
 
 _NOTHING: Final[dict[Any, None]] = {}
-"""The shared empty classes of very many groups; never added to."""
+"""The `classes` of every group without classes: shared, and never added to."""
 
 
 class LabelGroup(Generic[C]):
@@ -58,7 +58,7 @@ class LabelGroup(Generic[C]):
             self.classes = {cls: None}
 
     def add(self, row: int, sign: int) -> None:
-        """Count a pod in (`sign` 1) or out (-1)."""
+        """Add a pod to the counts (`sign` 1) or remove it (-1)."""
         self._arrays = None
         count = self.rows.get(row, 0) + sign
         if count:
@@ -84,7 +84,7 @@ _Groups: TypeAlias = dict[PodKind, LabelGroup[C]]
 
 
 class _Namespace(Generic[C]):
-    """The groups of one namespace, and those of them that have a label, by key and value."""
+    """The groups of one namespace, and an index of them by label key and value."""
 
     __slots__ = ("groups", "indexes")
 
@@ -100,7 +100,7 @@ class _Namespace(Generic[C]):
             _file(index, label_key, group)
 
     def remove(self, group: LabelGroup[C]) -> None:
-        """Take a group out."""
+        """Remove a group."""
         del self.groups[group.is_terminating][group.kind]
         labels = group.kind.labels
         for label_key, index in self.indexes.items():
@@ -159,7 +159,7 @@ class LabelGroups(Generic[C]):
         return group
 
     def drop(self, group: LabelGroup[C]) -> None:
-        """Forget a group without pods."""
+        """Remove a group without pods."""
         name = group.kind.namespace
         namespace = self._namespaces[name]
         namespace.remove(group)

@@ -41,11 +41,11 @@ class NodeTable:
         size: rows in use, dead ones included.
         count: nodes.
         names: by row, the node's name ("" when dead).
-        infos: by row, the node with its pods as they are now; the cache's own, except in a copy.
+        infos: by row, the node with its present pods; the cache's object, except in a copy.
         nodes: by row, the node object that the columns describe.
         row_of: row by node name.
         sums: allocatable and requested resources.
-        owns_infos: whether `infos` follow the changes, instead of the cache.
+        owns_infos: whether the table updates `infos` itself, instead of the cache.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class NodeTable:
 
     @property
     def taint_sets(self) -> Interner[tuple[Taint, ...]]:
-        """The distinct lists of taints; another object once they are numbered anew."""
+        """The distinct lists of taints; another object once they are renumbered."""
         return self._taint_sets.values
 
     @property
@@ -95,7 +95,7 @@ class NodeTable:
 
     @property
     def feature_sets(self) -> Interner[frozenset[str]]:
-        """The distinct sets of features; another object once they are numbered anew."""
+        """The distinct sets of features; another object once they are renumbered."""
         return self._feature_sets.values
 
     @property
@@ -135,9 +135,9 @@ class NodeTable:
     def name_ranks(self) -> NDArray[np.intp]:
         """The rank of each row by node name; undefined for rows that are no nodes.
 
-        Read-only; another object once a node came or went.
+        Read-only; another object once a node is added or deleted.
 
-        Cost: O(n log n), once until a node comes or goes.
+        Cost: O(n log n) for the first call after that.
         """
         if self._name_ranks is None:
             self._name_ranks = np.zeros(self.size, np.intp)
@@ -150,7 +150,7 @@ class NodeTable:
         return self.names[int(rows[self.name_ranks()[rows].argmin()])]
 
     def node_order(self) -> NDArray[np.intp]:
-        """The rows of all nodes in the order sampling visits them: zones take turns."""
+        """The rows of all nodes in the order of upstream's node tree: one of each zone in turn."""
         if self._order is None:
             zones: dict[str, list[int]] = {}
             # `row_of` keeps the order in which nodes arrived.
@@ -166,7 +166,7 @@ class NodeTable:
     # --- changes --------------------------------------------------------------------------------
 
     def set_node(self, info: NodeInfo, node: Node) -> int:
-        """Take over a node object; returns its row.
+        """Set the columns of a node from its object; return its row.
 
         Raises:
             QuantityError: an allocatable quantity does not parse.
@@ -185,7 +185,7 @@ class NodeTable:
         return row
 
     def remove_node(self, row: int) -> None:
-        """Free a row; its pods have been removed before."""
+        """Free the row of a node; the caller has removed its pods."""
         del self.row_of[self.names[row]]
         self.names[row] = ""
         self._name_ranks = self._order = None
@@ -202,10 +202,10 @@ class NodeTable:
     def picked(self, rows: NDArray[np.intp], shape: PodShape, times: Floats) -> "NodeTable | None":
         """The sums of some rows as they would be with more pods of a shape, as a table.
 
-        It is for reading sums and allocatable resources, and only until this table changes.
+        Only sums and allocatable resources are valid in it, and only until this table changes.
 
         Args:
-            rows: the rows, in order; one may come again.
+            rows: the rows, in order; a row may be repeated.
             shape: the shape of the pods.
             times: number of additional pods for each of `rows`.
 
@@ -221,7 +221,7 @@ class NodeTable:
         return copy
 
     def fork(self, changes: Sequence[tuple[int, PodInfo, int]]) -> "NodeTable":
-        """The same nodes, until this table changes, with pods that come (1) or go (-1) by row."""
+        """The same nodes, until this table changes, with pods added (1) or removed (-1) by row."""
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
         copy.sums, copy.infos = self.sums.fork(), self.infos.copy()
@@ -233,7 +233,7 @@ class NodeTable:
         return copy
 
     def copy(self) -> "NodeTable":
-        """An independent copy; `infos` follow the changes of pods, not the cache."""
+        """An independent copy; it updates `infos` itself, as the cache does not."""
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
         copy.owns_infos = True

@@ -1,8 +1,8 @@
 """Numbers for kinds of pods that no filter can tell apart; a result per kind is a column.
 
-Questions of the form "what if these pods were not there" are about thousands of pods at a time.
-Pods of one kind (equal specification, labels and namespace) weigh the same in every sum. So a
-weight is computed once per kind and gathered for pods by the number of their kind.
+Preemption simulates the removal of thousands of pods at a time. Pods of one kind (equal
+specification, labels and namespace) add the same amount to every sum. So an amount is computed once
+per kind and looked up for pods by the number of their kind.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo, PodKind
 
 _FEW_GONE: Final = 1024
-"""The most numbers of kinds without pods that are kept; above it all are numbered anew."""
+"""The most numbers of kinds without pods that are kept; above it all kinds are renumbered."""
 
 
 class PodKinds:
     """Numbers for kinds of pods, and columns of results per kind.
 
     Attributes:
-        epoch: grows when all numbers become void.
+        epoch: grows when all numbers become invalid.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class PodKinds:
         return known
 
     def trim(self) -> None:
-        """Forget everything once most kinds have no pods; between decisions only."""
+        """Drop all numbers and columns once most kinds have no pods; only between attempts."""
         if len(self._kinds) > 2 * len(self._numbers) + _FEW_GONE:
             self._kinds.clear()
             self._numbers.clear()
@@ -66,11 +66,11 @@ class PodKinds:
 
 
 class OtherPods(msgspec.Struct, frozen=True, eq=False):
-    """Some kinds of pods that come or go, in a fixed order.
+    """Some kinds of pods to be added or removed, in a fixed order.
 
     Attributes:
         kinds: the kinds of all pods.
-        numbers: the numbers of these.
+        numbers: the numbers of these kinds among them.
     """
 
     kinds: PodKinds
@@ -85,7 +85,7 @@ class OtherPods(msgspec.Struct, frozen=True, eq=False):
         return (kind for kind in found if kind is not None)
 
     def column(self, key: Hashable, judge: Callable[[PodKind], float]) -> NDArray[np.float64]:
-        """The results of `judge` for each; they are kept, so they must depend on the kind only."""
+        """The result of `judge` for each kind; it is kept, so it must depend on the kind only."""
         return self.kinds.column(key, judge)[self.numbers]
 
 

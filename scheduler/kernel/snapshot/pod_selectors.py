@@ -1,7 +1,7 @@
 """Selectors of pods, and the index that finds the terms which match a pod.
 
-Thousands of selectors must not be tried on every pod: each is filed under its namespace and one
-label it demands, so that a pod meets only those filed under its own namespace and labels.
+Thousands of selectors must not be tried on every pod. Each selector is filed under its namespace
+and one label it demands; a pod is tried only on selectors filed under its namespace and labels.
 """
 
 from collections import Counter
@@ -103,7 +103,7 @@ class SelectorIndex(Generic[S]):
             self._named.setdefault(requirement.key, Counter()).update(("", *requirement.values))
 
     def discard(self, item: S) -> None:
-        """Take an item out that is filed."""
+        """Remove an item."""
         for place, pair in _bucket_keys(item.pods)[self._filed.pop(item)]:
             label_key, value = pair or _ANY
             drawer = self._drawers[place, label_key]
@@ -125,8 +125,8 @@ class SelectorIndex(Generic[S]):
     def distinction(self, labels: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
         """The part of labels that items can tell apart: keys, and the values that an item names.
 
-        Selectors of pods compare with values and with nothing else, so the same items match labels
-        that are equal in this part.
+        Selectors of pods only compare with values that they name, so labels that are equal in this
+        part match the same items.
         """
         named = self._named
         return tuple(

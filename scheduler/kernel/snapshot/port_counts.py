@@ -23,7 +23,7 @@ class PortCounts:
         self._by_port: dict[_PortKey, _ByAddress] = {}
 
     def change(self, row: int, ports: Sequence[HostPort], sign: int, capacity: int) -> None:
-        """Count the ports of a pod in (`sign` 1) or out (-1)."""
+        """Add the ports of a pod to the counts (`sign` 1) or remove them (-1)."""
         for port in ports:
             by_address = self._by_port.setdefault((port.protocol, port.port), {})
             counts = by_address.setdefault(port.host_ip, RowCounts())
@@ -60,7 +60,7 @@ class PortCounts:
         return self.fork(self._by_port)
 
     def fork(self, ports: Iterable[_PortKey]) -> "PortCounts":
-        """A copy in which pods may come to these ports and go, and to no others."""
+        """A copy in which only the counts of these ports may change; it shares all others."""
         copy = PortCounts()
         copy._by_port = self._by_port.copy()
         for key in ports:

@@ -35,11 +35,11 @@ class ResourceSums:
     """Allocatable and requested amounts, by resource and row.
 
     A resource has a line when a node offers some of it. Of any other resource every node has 0.
-    The amounts that pods on nodes request of it are kept aside until a node offers it.
+    The requests of pods for it are kept outside of the lines until a node offers it.
 
     Attributes:
         resources: line by resource name.
-        layout: another object whenever a resource got a line or lines were numbered anew.
+        layout: another object whenever a resource gets a line or lines are renumbered.
         max_pods: allocatable pods by row.
         pod_count: pods by row.
     """
@@ -112,11 +112,11 @@ class ResourceSums:
         return requested * times, np.array(shape.non_zero_occupied, np.float64) * times, times
 
     def content(self, row: int, load: Load | None = None) -> Content:
-        """The allocatable and requested amounts of a row, or those with more pods.
+        """The allocatable and requested amounts of a row.
 
         Args:
             row: the row.
-            load: the load of these pods.
+            load: the load of further pods to include; None for none.
         """
         requested, non_zero, times = (None, None, 0) if load is None else load
         return (
@@ -143,7 +143,7 @@ class ResourceSums:
     # --- changes --------------------------------------------------------------------------------
 
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Take over what a node offers, pods included."""
+        """Set the allocatable amounts of a node, and its number of pods."""
         self.max_pods[row] = amounts.get(PODS, 0)
         offered = {name: a for name, a in amounts.items() if a and name != PODS}
         for name in offered:
@@ -162,7 +162,7 @@ class ResourceSums:
             self._drop_unused_lines()
 
     def add_pod(self, row: int, shape: PodShape, sign: int) -> None:
-        """Count a pod in (`sign` 1) or out (-1)."""
+        """Add a pod to the sums (`sign` 1) or subtract it (-1)."""
         for name, amount in shape.occupied.items():
             line = self.resources.get(name)
             if line is None:
@@ -174,9 +174,9 @@ class ResourceSums:
         self.pod_count[row] += sign
 
     def add_pods(self, rows: Sequence[int], shapes: Sequence[PodShape]) -> None:
-        """Count many pods in, each on its row.
+        """Add many pods to the sums, each on its row.
 
-        Cost: a sum per resource over all of them, where `add_pod` takes one per pod.
+        Cost: one array operation per resource for all pods; `add_pod` takes one per pod.
         """
         numbers: dict[PodShape, int] = {}
         kinds = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.intp)
@@ -223,7 +223,7 @@ class ResourceSums:
         return copy
 
     def fork(self) -> "ResourceSums":
-        """A copy to which pods may come and go; allocatable amounts are shared."""
+        """A copy to which pods may be added and removed; it shares the allocatable amounts."""
         copy = object.__new__(ResourceSums)
         copy.__dict__.update(self.__dict__)
         copy._requested, copy._non_zero = self._requested.copy(), self._non_zero.copy()
@@ -253,7 +253,7 @@ class ResourceSums:
         self.layout = object()
 
     def _drop_unused_lines(self) -> None:
-        """Give up the lines of resources that no node offers any more."""
+        """Drop the lines of resources that no node offers any more."""
         kept = [i for i in range(len(self.resources)) if self._offering[i] or i < len(_CORE)]
         for line in sorted(set(range(len(self.resources))).difference(kept)):
             name = self.resources.values[line]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scheduler.kernel.snapshot.topology import Topology
 
 _DENSE_FRACTION: Final = 32
-"""An array pays once one row in this many has a count."""
+"""An array takes less memory once one row in this many has a count."""
 _SPARSE_FRACTION: Final = 128
-"""A dictionary pays again once no more than one row in this many has a count."""
+"""The array becomes a dictionary again once no more than one row in this many has a count."""
 _MIN_DENSE_ROWS: Final = 16
 _MAX_SPARSE_ROWS: Final = 4
 _BASE_BYTES: Final = 256
@@ -23,7 +23,7 @@ _MAX_SUMS: Final = 2
 
 
 class _Sums(msgspec.Struct, eq=False):
-    """The counts by domain of one topology, kept up to date; void once that is gone."""
+    """The counts by domain of one topology, kept up to date while the topology exists."""
 
     topology: ref[Topology]
     by_domain: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""The changed rows, in order: every holder of results catches up from its own position."""
+"""The changed rows, in order: each reader continues from the position that it has read to."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,9 +1,9 @@
 """Number of pods of each kind on each node.
 
-Pods that agree in kind and in being deleted are one *group*. Each distinct `PodSelector`
-that a constraint or term uses is one *class*: the sum of the groups it matches, as a count per
-node, kept up to date while pods come and go. A question about pods is then a question about one
-column, whatever the number of pods in the cluster.
+Pods that agree in kind and in being deleted are one *group*. Each distinct `PodSelector` that a
+constraint or term uses is one *class*: a count per node of the pods in all groups it matches. The
+counts follow each added and removed pod. So plugins read one column for a selector, whatever the
+number of pods in the cluster.
 
 Invariant: for every class and row, the count equals the number of pods on the row that the
 selector matches. A property test builds it from scratch and compares.
@@ -24,9 +24,9 @@ from scheduler.kernel.snapshot.row_counts import RowCounts
 
 _MAX_CLASSES: Final = 20_000
 _MAX_BYTES: Final = 64 * 2**20
-"""The most memory of all classes; the least recently used go first."""
+"""The most memory of all classes; the least recently used are dropped first."""
 _MAX_CLASSES_PER_GROUP: Final = 64
-"""A pod that comes or goes is counted in each class of its group. This bounds the cost of selectors
+"""An added or removed pod is counted in each class of its group. This bounds the cost of selectors
 that no caller uses any more."""
 _DROPPED_AT_ONCE: Final = 16
 _CHANGES_PER_SIZING: Final = 256
@@ -53,8 +53,8 @@ class _Class(msgspec.Struct, eq=False):
 class SelectorCounts:
     """Counts per node of the pods each selector in use matches.
 
-    A class is derived from the groups on its first read, so reading changes no result. Classes are
-    dropped when pods come or go and by `trim`, never while a caller reads.
+    A class is derived from the groups on its first read, so reading changes no result. `change` and
+    `trim` drop classes; reads never do.
     """
 
     def __init__(self, namespaces: NamespaceLabels) -> None:
@@ -79,7 +79,7 @@ class SelectorCounts:
         return found.counts
 
     def change(self, row: int, pod: PodInfo, sign: int, capacity: int) -> None:
-        """Count a pod in (`sign` 1) or out (-1)."""
+        """Add a pod to the counts (`sign` 1) or remove it (-1)."""
         group = self._groups.get(pod)
         if group is None:
             group = self._groups.new(pod)
@@ -104,8 +104,8 @@ class SelectorCounts:
     def trim(self) -> None:
         """Drop the least recently used classes above the limits.
 
-        To be called before each decision, so that each call drops few. All at once, after 100,000
-        different pods, would stop everything for a second.
+        The caller calls it before each decision, so that each call drops few classes. To drop those
+        of 100,000 different pods at once takes a second.
         """
         while self._classes and (
             self._size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES
@@ -113,7 +113,7 @@ class SelectorCounts:
             self._drop(next(iter(self._classes.values())))
 
     def namespace_changed(self, namespace: str, capacity: int) -> None:
-        """Match classes anew with the pods of a namespace whose labels changed."""
+        """Match the classes again with the pods of a namespace whose labels changed."""
         if not self._reading_labels:
             return
         for group in self._groups.of_namespace(namespace):
@@ -133,7 +133,7 @@ class SelectorCounts:
         return {pods: int(count) for pods, cls in classes if (count := cls.counts.at(row))}
 
     def recounted(self, pods: Iterable[PodInfo]) -> dict[PodSelector, int]:
-        """The same for these pods, counted one by one."""
+        """Number of these pods that each class counts, found pod by pod, without zeros."""
         found: dict[PodSelector, int] = {}
         for pod in pods:
             for cls in self._classes_of(pod.kind, is_terminating=pod.is_terminating):
@@ -141,7 +141,7 @@ class SelectorCounts:
         return found
 
     def copy(self, namespaces: NamespaceLabels) -> "SelectorCounts":
-        """An independent copy; its classes are derived anew on their first read."""
+        """An independent copy; it derives its classes again on their first read."""
         copy = SelectorCounts(namespaces)
         copy._groups = self._groups.copy()
         return copy
@@ -169,7 +169,7 @@ class SelectorCounts:
             group.classes.pop(cls, None)
 
     def _thin(self, group: LabelGroup[_Class]) -> None:
-        """Drop classes that count the pods of a crowded group, a few at a time."""
+        """Drop the least recently read classes of a group that has too many, a few at a time."""
         excess = min(len(group.classes) - _MAX_CLASSES_PER_GROUP, _DROPPED_AT_ONCE)
         for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
             self._drop(cls)

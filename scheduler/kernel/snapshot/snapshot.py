@@ -36,7 +36,7 @@ from scheduler.kernel.snapshot.term_counts import TermClass, TermCounts, TermKin
 from scheduler.kernel.snapshot.topology import Topology
 
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
-"""The changes that alter no count."""
+"""The changes that affect no count."""
 _TAKES_NOTHING_AWAY: Final = frozenset({PodAdded, PodUpdated, PodRelabelled})
 """Types of changes among which those that add pods may be applied first."""
 _WORTH_SUMMING: Final = 16
@@ -49,20 +49,20 @@ class Snapshot:
     Reading changes no result: data that a read derives is bounded, and dropped by `update` only.
 
     Attributes:
-        epoch: grows with every update that changed something; newer versions of pods do not count.
+        epoch: grows with every update, except for one of `PodUpdated` changes only.
         table: one row per node.
         ports: host ports in use.
         images: images by node.
         kinds: numbers for kinds of pods; forks share them.
         namespaces: labels by namespace.
-        namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
-        node_log: rows whose node object changed (also: appeared, disappeared).
-        pod_log: rows on which pods came, went or were relabelled.
+        namespace_epoch: grows whenever a namespace is set or deleted.
+        node_log: rows whose node was added, updated or deleted.
+        pod_log: rows on which pods were added, removed or relabelled, and those of `node_log`.
         sum_log: rows on which the requested sums changed.
-        version_log: rows with newer versions of pods that count as before.
-        selector_counts: the selectors in use, counted; a fork has those of its original.
-        term_counts: the terms of running pods, counted; a fork has those of its original.
-        is_fork: whether it is a fork or a copy, for a "what if".
+        version_log: rows with newer versions of pods that affect no count.
+        selector_counts: pods by row for each selector in use; a fork has those of its original.
+        term_counts: the terms of running pods by row; a fork has those of its original.
+        is_fork: whether it is a fork or a copy, for a simulation.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Snapshot:
         self._topologies: dict[str, Topology] = {}
         self._forks: WeakSet[Snapshot] = WeakSet()
         self._forked_from: tuple[Snapshot, list[PodInfo], list[PodInfo]] | None = None
-        """The original, and the pods that a fork has more and less."""
+        """The original of a fork, the pods added to it, and the pods removed from it."""
 
     def update(self, changes: Iterable[Change]) -> None:
         """Apply changes in order. All forks end.
@@ -96,7 +96,7 @@ class Snapshot:
         Cost: O(changes); a node change looks once at each label column in use.
 
         Raises:
-            TypeError: it is a fork, which has nothing of its own to change.
+            TypeError: the snapshot is a fork, which shares the columns of its original.
         """
         if self._forked_from is not None:
             raise TypeError("a fork cannot be updated; a copy of it can")
@@ -117,9 +117,9 @@ class Snapshot:
                 self._apply(change)
 
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
-        """Start anew from changes that build the cluster; return the changes that raise.
+        """Replace all data by these changes, which build the cluster; return those that raise.
 
-        To a holder of results by log position or epoch, everything has changed.
+        Results that callers kept by log position or epoch become invalid.
         """
         self._begin()
         fresh = Snapshot()
@@ -131,20 +131,20 @@ class Snapshot:
         for change in changes:
             try:
                 self._apply(change)
-            except Exception as problem:  # noqa: BLE001 - whatever it is, the others must not be lost
+            except Exception as problem:  # noqa: BLE001 - apply the other changes in any case
                 left_out.append((change, problem))
         return left_out
 
     def fork(self, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()) -> "Snapshot":
-        """The cluster with other pods, for reading, until this snapshot is updated.
+        """Return the cluster with pods added or removed, for reading, until the next update.
 
-        Counts of selectors and terms see the pods. The logs of the fork are its own where it
-        differs: results kept by position of one log must not be used with another (`RowLog`s
-        differ by identity).
+        Counts of selectors and terms include the changes. With changes, the fork has a pod log and
+        a sum log of its own: a position in one log is invalid in another (`RowLog`s differ by
+        identity).
 
         Args:
-            add: pods that come to the nodes they name.
-            remove: pods that go from the nodes they name.
+            add: pods to add to the nodes they name.
+            remove: pods to remove from the nodes they name.
 
         Cost: a few array copies.
 
@@ -241,17 +241,17 @@ class Snapshot:
     def terms_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
         """The terms of running pods that match the pod and that any node can meet.
 
-        Where there are very many, terms of equal topology key and weight are summed up.
+        If more than a few match, terms of equal topology key and weight are summed up.
         """
         return self._terms.matching(kind, pod, self.table.capacity)
 
     @property
     def has_terms(self) -> bool:
-        """Whether running pods have any terms; may be True in a fork that has lost the last."""
+        """Whether running pods have any terms; may be True for a fork without the last such pod."""
         return len(self._terms) > 0
 
     def each_term_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The same, without sums of terms; for people."""
+        """`terms_about` without sums of terms; for explanations."""
         return self._terms.about(kind, pod)
 
     def label_keys(self) -> Mapping[str, int]:
@@ -280,7 +280,7 @@ class Snapshot:
     # --- changes --------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Begin another state: end all forks."""
+        """Begin the next epoch: end all forks."""
         if len(self._forks):
             for fork in list(self._forks):
                 fork.end()
@@ -332,7 +332,7 @@ class Snapshot:
         self.sum_log.append(row, table.capacity)
 
     def _add_pods(self, pods: Sequence[PodInfo]) -> None:
-        """Add many pods that came at once, as at the start."""
+        """Add many pods at once, as at the start of the scheduler."""
         table = self.table
         rows = [table.row_of[pod.node_name] for pod in pods]
         table.sums.add_pods(rows, [pod.shape for pod in pods])
@@ -353,7 +353,7 @@ class Snapshot:
             self.ports.change(row, shape.host_ports, sign, table.capacity)
 
     def _relabel(self, old: PodInfo, pod: PodInfo) -> None:
-        """Count new labels, which only selectors read; the pod's shape holds all the rest."""
+        """Count new labels, which only selectors read; all other counts read the pod's shape."""
         table = self.table
         row = table.row_of[pod.node_name]
         if table.owns_infos:
@@ -379,6 +379,6 @@ class Snapshot:
 
 
 def _begin_logs(snapshot: Snapshot, after: Snapshot) -> None:
-    """Let the logs of a snapshot go on after those of another, as if everything had changed."""
+    """Begin the logs of a snapshot after those of another, so that earlier positions are void."""
     for log in ("node_log", "pod_log", "version_log", "sum_log"):
         setattr(snapshot, log, RowLog(getattr(after, log).position + 1))

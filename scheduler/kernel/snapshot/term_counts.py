@@ -2,8 +2,8 @@
 
 The terms of running pods affect an incoming one: required anti-affinity excludes it, other terms
 attract or repel it. Equal terms of equal kind and weight are one class with a count
-per node. Weights are not summed per node, because terms that cancel out still match the pod:
-kube-scheduler then scores all nodes alike instead of skipping the score.
+per node. Weights are not summed per node, because terms that cancel out still match the pod. For
+such a pod kube-scheduler scores all nodes alike; it does not skip the score.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from scheduler.kernel.snapshot.pod_selectors import (
 from scheduler.kernel.snapshot.row_counts import RowCounts
 
 _MAX_REMEMBERED: Final = 2**20
-"""The most classes in all remembered lists together; above it all lists are made anew."""
+"""The most classes in all cached lists together; above it all lists are dropped."""
 _REMEMBERED_PER_LIST: Final = 8
 """Size of a list beside its classes, in classes."""
 _REMEMBERED_PER_SUM: Final = 32
@@ -91,10 +91,9 @@ class TermCounts:
         self._merged_classes: list[TermClass] = []
 
     def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
-        """The classes of a kind that match the pod; of very many, sums by key and weight.
+        """The classes of a kind that match the pod; if these are many, sums by key and weight.
 
-        It is the same list, until the terms change, for all pods whose labels they cannot tell
-        apart.
+        Until the terms change, pods whose labels no term tells apart get the same list.
         """
         if not self._classes:
             return []
@@ -124,7 +123,7 @@ class TermCounts:
         return [cls for cls in found if cls.topology_key in self._labels]
 
     def change(self, row: int, pod: PodInfo, sign: int, capacity: int) -> None:
-        """Count the terms of a pod in (`sign` 1) or out (-1)."""
+        """Add the terms of a pod to the counts (`sign` 1) or remove them (-1)."""
         for key in term_keys_of(pod):
             cls = self._classes.get(key)
             if cls is None:
@@ -178,25 +177,25 @@ class TermCounts:
         return merged
 
     def forget_matches(self) -> None:
-        """Forget all lists: the terms, or the labels of nodes or of a namespace, have changed."""
+        """Drop all cached lists: the terms, or the labels of nodes or a namespace, have changed."""
         if not self._remembered:
             return
         self._remembered.clear()
         self._remembered_size = 0
-        # Not all classes: as many as there are pods may have a term of their own.
+        # Not all classes: each pod may have a term, and so a class, of its own.
         for cls in self._merged_classes:
             cls.sums = ()
         self._merged_classes.clear()
 
 
 def term_keys_of(pod: PodInfo) -> Iterator[TermKey]:
-    """The terms of a pod that concern others."""
+    """The keys of a pod's terms that affect other pods."""
     for kind, term, weight in terms_of(pod):
         yield kind, pod_selector_of(term, pod.namespace), term.topology_key, weight
 
 
 def terms_of(pod: PodInfo) -> Iterator[tuple[TermKind, AffinityTerm, int]]:
-    """The terms of a pod that concern others: kind, term, and signed weight."""
+    """The terms of a pod that affect other pods: kind, term, and signed weight."""
     affinity = pod.shape.affinity
     if affinity is None:
         return

@@ -1,4 +1,4 @@
-"""The domains that nodes form by a label, as long as no node changes."""
+"""The domains that nodes form by a label; valid until a node changes."""
 
 import msgspec
 import numpy as np

@@ -1,4 +1,4 @@
-"""Objects about to be written, laid over the API server's versions.
+"""The assume cache: assumed objects in place of the API server's versions.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go v1.36.
 """
@@ -14,12 +14,12 @@ class Versioned(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Its identity."""
+        """The metadata of the object."""
         ...
 
     @property
     def key(self) -> str:
-        """Its place in the store."""
+        """The key of the object in the store."""
         ...
 
 
@@ -31,10 +31,10 @@ class OutOfSyncError(ValueError):
 
 
 class AssumeCache(Generic[T]):
-    """Objects in the state that our pending writes will give them.
+    """Objects, some of them in the state that pending writes of the scheduler will give them.
 
     An assumed object replaces the stored one of the same version only: any later version from the
-    API server wins.
+    API server replaces the assumed one.
 
     Attributes:
         stored: returns the API server's object by key, or None.
@@ -54,7 +54,7 @@ class AssumeCache(Generic[T]):
         self._assumed: dict[str, T] = {}
 
     def get(self, key: str) -> T | None:
-        """The object as it will be."""
+        """The assumed version of an object, or else the stored one; None without a stored one."""
         stored = self.stored(key)
         if stored is None:
             return None
@@ -81,7 +81,7 @@ class AssumeCache(Generic[T]):
         self._changed(obj.key)
 
     def restore(self, obj: T) -> None:
-        """Drop an assumption, unless another version is assumed by now."""
+        """Drop an assumed object, unless another version is assumed by now."""
         assumed = self._assumed.get(obj.key)
         if assumed is not None and _is_same_version(assumed, obj):
             del self._assumed[obj.key]

@@ -38,7 +38,7 @@ from scheduler.kernel.volumes.translation import (
 OVER_LIMIT: Final = "node(s) exceed max volume count"
 
 Attached = dict[CSISource, None]
-"""Volumes as their drivers know them, in order."""
+"""Volumes by driver and volume handle, in order."""
 
 
 class MissingClaimError(LookupError):
@@ -83,13 +83,13 @@ class Attachments:
 
     @property
     def attached(self) -> Iterator[VolumeAttachment]:
-        """Everything that is attached to a node."""
+        """All VolumeAttachments."""
         return chain.from_iterable(each.values() for each in self._attached.values())
 
     def attachment_changed(
         self, old: VolumeAttachment | None, new: VolumeAttachment | None
     ) -> None:
-        """Something is attached to a node, or is so no longer."""
+        """Handle a VolumeAttachment that was added, updated or deleted."""
         if old is not None:
             name = old.spec.node_name
             self._attached[name].pop(old.metadata.name, None)
@@ -105,7 +105,7 @@ class Attachments:
         self._stale_nodes.add(name)
 
     def object_changed(self, kind: str, key: str) -> None:
-        """A claim, volume or class has changed."""
+        """Mark the nodes as stale whose volumes depend on a claim, volume or class."""
         self._stale_nodes |= self._dependents.pop((kind, key), set())
 
     def wanted(self, pod: PodInfo) -> Attached:
@@ -150,7 +150,7 @@ class Attachments:
         return found is not None and found.provisioner in BY_NAME
 
     def rows_over_limit(self, wanted: Attached, snapshot: Snapshot, rows: Rows) -> Mask:
-        """Per row of the table whether the wanted volumes are too many; only those given count."""
+        """Per row of the table whether the wanted volumes exceed a limit; only `rows` are valid."""
         over = np.zeros(snapshot.table.size, np.bool_)
         for driver, volumes in by_driver(wanted).items():
             limit = self._limit.get(driver)
@@ -167,7 +167,7 @@ class Attachments:
         return over
 
     def attached_for(self, pod: PodInfo, others: Iterable[PodInfo]) -> list[VolumeAttachment]:
-        """The attachments of a pod's node that serve this pod alone, and go when it has ended.
+        """The attachments of a pod's node that serve this pod alone, and end with the pod.
 
         Args:
             pod: a pod on a node.
@@ -189,7 +189,7 @@ class Attachments:
     # --- keeping up -------------------------------------------------------------------------------
 
     def refresh(self, snapshot: Snapshot, rows: Iterable[int]) -> None:
-        """Catch up with the snapshot, on whose `rows` pods came or went, and with noted changes."""
+        """Recompute the given rows, stale nodes, and the rows whose nodes changed."""
         table, log = snapshot.table, snapshot.node_log
         changed = log.since(self._position) if log is self._log else None
         stale = set(range(table.size) if changed is None else changed.tolist())
@@ -267,7 +267,7 @@ class Attachments:
     def _source_of(  # noqa: PLR0911 - one case per state of a claim
         self, claim: PersistentVolumeClaim, name: ClaimName, depends: str | None
     ) -> CSISource | None:
-        """The CSI source of a claim; a volume not yet provisioned has a made-up handle."""
+        """The CSI source of a claim; for an unprovisioned volume, with a handle from the claim."""
         if claim.volume_name:
             self._note("PersistentVolume", claim.volume_name, depends)
             volume = self._volumes.get(claim.volume_name)

@@ -3,8 +3,8 @@
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (AssumePodVolumes, bindAPIUpdate,
 checkBindings) v1.36; k8s.io/component-helpers storage/volume (GetBindVolumeToClaim).
 Differs: each write is a patch of the changed fields, bound to UID and version, instead of the whole
-object; nothing is written where nothing changes. A claim that was made again under its name, or got
-another volume, fails the binding, and so does a volume that another claim got.
+object; nothing is written where nothing changes. The binding fails if the claim was recreated or
+bound to another volume, or the volume to another claim.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from scheduler.kernel.volumes.translation import TranslationError, csi_affinity,
 
 
 class BindingError(ValueError):
-    """Volumes that will not be bound as they were meant to; the message is upstream's."""
+    """Volumes will not be bound as decided; the message is upstream's."""
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 def assume(catalog: VolumeCatalog, volumes: PodVolumes, node_name: str) -> PodVolumes:
-    """Assume the volumes for the pod; later decisions see them as taken.
+    """Assume the volumes for the pod, so that later decisions count them as taken.
 
     Returns:
         The volumes and claims in their assumed state.
@@ -71,7 +71,7 @@ def assume(catalog: VolumeCatalog, volumes: PodVolumes, node_name: str) -> PodVo
 
 
 def revert(catalog: VolumeCatalog, volumes: PodVolumes) -> None:
-    """Drop the assumed objects; objects confirmed or changed by the API server stay as they are."""
+    """Drop the assumed objects that the API server has neither confirmed nor changed."""
     for binding in volumes.bindings:
         catalog.assumed_volumes.restore(binding.volume)
     for claim in volumes.provisions:
@@ -81,7 +81,7 @@ def revert(catalog: VolumeCatalog, volumes: PodVolumes) -> None:
 def patch_of_binding(binding: Binding, stored: PersistentVolume | None) -> Patch | None:
     """Build the patch that reserves a volume for its claim; None if it is reserved already.
 
-    `binding` is of the version that was decided on; `stored` is the API server's version.
+    `binding` has the version that the decision read; `stored` is the API server's version.
     """
     wanted, meta = binding.volume, binding.claim.metadata
     if stored is not None and not _is_same_version(stored, wanted):
@@ -110,7 +110,7 @@ def patch_of_provision(
 ) -> Patch | None:
     """Build the patch that requests a volume on the selected node; None if it is requested already.
 
-    `claim` is of the version that was decided on; `stored` is the API server's version.
+    `claim` has the version that the decision read; `stored` is the API server's version.
     """
     if (
         stored is not None
@@ -129,13 +129,13 @@ def are_bound(
 ) -> bool:
     """Whether the binding controller is done with all objects written for a pod.
 
-    The stored objects are read: an assumed volume may belong to another claim by now.
+    It reads the stored objects, as an assumed volume may belong to another claim by now.
 
-    `written` are volumes and claims in the versions that the writes returned, `labels` those of the
-    node.
+    `written` are volumes and claims in the versions that the writes returned; `labels` are those of
+    the node.
 
     Raises:
-        BindingError: they will not be bound like this.
+        BindingError: the volumes will not be bound as decided.
     """
     migrated = frozenset[str]()
     if node_name in catalog.csi_nodes:

@@ -48,11 +48,11 @@ class Capacities:
 
     @property
     def is_worn(self) -> bool:
-        """Whether most slots belong to capacities that are gone."""
+        """Whether most areas belong to removed capacities."""
         return self._areas.count > 2 * len(self._slots) + _SPARE_AREAS
 
     def room_for(self, size_bytes: int, snapshot: Snapshot) -> NDArray[np.float64]:
-        """Per row the size, in bytes, of the pool that a volume can be made from, or TOO_SMALL."""
+        """Per row the bytes of the largest pool that can hold such a volume, or TOO_SMALL."""
         by_area = np.full(self._areas.count, TOO_SMALL)
         fits = np.array(self._limit, np.float64) >= size_bytes
         areas = np.array(self._area, np.intp)[fits]

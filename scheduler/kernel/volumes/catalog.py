@@ -103,15 +103,15 @@ class VolumeCatalog(SharedState):
     # --- questions --------------------------------------------------------------------------------
 
     def refresh(self, snapshot: Snapshot) -> None:
-        """Catch up with the pods and nodes of the snapshot; before a decision."""
+        """Process changes of pods and nodes in the snapshot; call it before a decision."""
         self.attachments.refresh(snapshot, self.in_use.refresh(snapshot))
 
     def volume(self, name: str) -> PersistentVolume | None:
-        """A volume as it will be."""
+        """The assumed version of a volume, or else the stored one."""
         return self.assumed_volumes.get(name)
 
     def claim(self, key: str) -> PersistentVolumeClaim | None:
-        """A claim as it will be."""
+        """The assumed version of a claim, or else the stored one."""
         return self.assumed_claims.get(key)
 
     def free_volumes(self, class_name: str) -> FreeVolumes | None:
@@ -183,8 +183,8 @@ class VolumeCatalog(SharedState):
     def listen(self, keys: Iterable[str], listener: Wake) -> Wake:
         """Call a function after every event about some claims, their volumes, or other volumes.
 
-        Claims are given as `namespace/name`, volumes by name. A claim's volumes are those that name
-        it; a volume that was reserved for a claim may be gone before any event showed it so.
+        Claims are given as `namespace/name`, volumes by name. A claim's volumes are those whose
+        claimRef names it. A volume reserved for a claim may be deleted before an event shows that.
 
         Returns:
             A function that ends the subscription.
@@ -275,8 +275,8 @@ class VolumeCatalog(SharedState):
             else:
                 found.put(_key(new), new)
 
-    def _volume_changed(self, name: str) -> None:  # noqa: C901 - what it was is undone, what it is is noted
-        """File a volume, after pending writes, under the free or the reserved ones."""
+    def _volume_changed(self, name: str) -> None:  # noqa: C901 - removes the old entries, adds the new ones
+        """Update the free and reserved volumes with the assumed or stored version of a volume."""
         old, new = self._seen.pop(name, None), self.assumed_volumes.get(name)
         if old is not None and old.claim is not None:
             others = tuple(n for n in self._reserved.pop(old.claim.key) if n != name)

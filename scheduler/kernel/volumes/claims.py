@@ -19,9 +19,9 @@ class ClaimName(msgspec.Struct, frozen=True, gc=False):
     """A claim that a pod uses.
 
     Attributes:
-        namespace: the pod's.
-        name: of the claim.
-        is_ephemeral: whether it is made for this pod alone.
+        namespace: the namespace of the pod.
+        name: the name of the claim.
+        is_ephemeral: whether the claim is for a generic ephemeral volume of the pod.
     """
 
     namespace: str
@@ -40,7 +40,7 @@ class PodVolumeClaims(msgspec.Struct, frozen=True):
     Attributes:
         bound: claims that have their volume.
         delayed: claims that get a volume once the pod's node is chosen.
-        immediate: claims that should have a volume already.
+        immediate: other claims; they should be bound before the pod is scheduled.
     """
 
     bound: tuple[PersistentVolumeClaim, ...]
@@ -72,7 +72,7 @@ def not_owner(pod: PodInfo, name: str) -> str:
 
 
 def is_foreign(name: ClaimName, claim: PersistentVolumeClaim, pod: PodInfo) -> bool:
-    """Whether the claim should have been made for the pod, and was not."""
+    """Whether the claim is that of an ephemeral volume, and the pod is not its controller."""
     return name.is_ephemeral and claim.controller_uid != pod.uid
 
 
@@ -118,7 +118,7 @@ def sorted_claims(
 
 
 def is_delayed(claim: PersistentVolumeClaim, classes: Mapping[str, StorageClass]) -> bool:
-    """Whether the claim's class waits for the first pod.
+    """Whether the claim's class waits for its first consumer.
 
     Raises:
         ClaimError: the class has no volume binding mode.

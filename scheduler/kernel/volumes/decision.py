@@ -1,4 +1,4 @@
-"""The nodes that can satisfy the claims of one pod, and the volumes there: all nodes at once.
+"""The nodes that can satisfy the claims of one pod, and the volumes for them there.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (FindPodVolumes, checkBoundClaims,
 findMatchingVolumes, checkVolumeProvisions) v1.36.
@@ -159,7 +159,7 @@ class VolumeDecision:
         for claim in claims:
             volume = self._catalog.volume(claim.volume_name)
             if volume is None:
-                # Later claims are not checked.
+                # As upstream, do not check the claims after it.
                 bits[bits == 0] = VOLUME_MISSING
                 break
             bits[(bits == 0) & ~reach_of(volume, self._catalog, self._snapshot)] = NODE_CONFLICT
@@ -171,7 +171,7 @@ class VolumeDecision:
         taken: dict[str, list[NDArray[np.intp]]] = {}
         held: dict[str, Mask] = {}
         for claim in claims:
-            # A pod that names a claim twice needs two volumes for it, upstream too.
+            # As upstream, a pod that names a claim twice needs two volumes for it.
             reserved = None if claim.key in held else self._reserved(claim)
             free = self._catalog.free_volumes(claim.class_name)
             if reserved is not None:
@@ -186,7 +186,7 @@ class VolumeDecision:
             self._matches.append(match)
 
     def _reserved(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """The volume reserved to the claim, which then takes no other."""
+        """The volume reserved to the claim; the claim then binds to no other volume."""
         for volume in self._catalog.reserved_to(claim):
             if (
                 volume.class_name == claim.class_name
@@ -210,7 +210,7 @@ class VolumeDecision:
         chosen = free.choose(claim, taken, groups)
         taken.append(chosen)
         slots = chosen[groups.of_row]
-        # As they are now: by the time one is reserved, a slot may be another volume's.
+        # Keep the present list: when Reserve reads it, a slot may hold another volume.
         volumes = free.volumes()
         return _Match(
             claim,
@@ -237,7 +237,7 @@ class VolumeDecision:
         return bits
 
     def _provision(self, claim: PersistentVolumeClaim, where: Mask, bits: Bits) -> None:
-        """Note the rows among those given on which no volume can be made for the claim."""
+        """Set the bits of the rows in `where` on which no volume can be provisioned."""
         if not where.any():
             return
         found = self._catalog.classes.get(claim.class_name)
@@ -266,10 +266,10 @@ class VolumeDecision:
 
 
 def reach_of(volume: PersistentVolume, catalog: VolumeCatalog, snapshot: Snapshot) -> Mask:
-    """Per row whether its node reaches the volume, as it mounts it.
+    """Per row whether its node reaches the volume, in-tree or through CSI, as the node mounts it.
 
     Raises:
-        TranslationError: a node mounts it through a CSI driver, for which it has no counterpart.
+        TranslationError: a node mounts it through CSI, for which the volume has no counterpart.
     """
     reached = catalog.rows_in(area_of_affinity(volume.affinity), snapshot)
     plugin = plugin_of(volume.in_tree)

@@ -1,4 +1,4 @@
-"""Disks named in pods that only one pod of a node may use.
+"""Inline disks of pods that only one pod of a node may use, or several readers.
 
 Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
 (isVolumeConflict) v1.36.

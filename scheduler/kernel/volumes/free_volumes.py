@@ -1,4 +1,4 @@
-"""The volumes of one class that no claim has yet, as columns, and the best of them for a claim.
+"""The unbound volumes of one class, as columns, and the best of them for a claim.
 
 Source: k8s.io/component-helpers storage/volume/pv_helpers.go (FindMatchingVolume) v0.36.
 Differs: of equally large volumes the one known longest is taken; upstream takes any.
@@ -20,15 +20,15 @@ NONE: Final = -1
 _ROOM: Final = 16
 _SPARE_AREAS: Final = 64
 _MAX_KNOWN: Final = 8
-"""Largest number of kinds of claims whose choice is updated as volumes go."""
+"""Largest number of kinds of claims whose choice is updated when volumes are removed."""
 _MAX_FOLLOWED: Final = 8
-"""Largest number of groups that choose one by one; beyond it all at once is as fast."""
+"""Largest number of groups that choose again one by one; for more, one pass is as fast."""
 
 _Profile: TypeAlias = tuple[str, str, tuple[str, ...]]
 
 
 class _Chosen:
-    """The volumes chosen for a kind of claims, and those that have gone since."""
+    """The volumes chosen for a kind of claims, and the slots removed since."""
 
     __slots__ = ("by_group", "gone", "groups")
 
@@ -67,7 +67,7 @@ class FreeVolumes:
         return len(self._slot_of)
 
     def volumes(self) -> list[PersistentVolume]:
-        """The volumes by slot as they are now; unused slots hold their last volume."""
+        """The present volumes by slot, in a list that later changes do not reach."""
         self._is_given_away = True
         return self._volumes
 
@@ -115,7 +115,7 @@ class FreeVolumes:
         `taken` are, by group, the volumes that the pod's other claims have chosen. The result
         is read-only.
 
-        Cost: O(volumes + groups) for the first claim of a kind, then O(volumes that have gone).
+        Cost: O(volumes + groups) for the first claim of a kind, then O(volumes removed since).
         """
         if taken or claim.selector is not None:
             return self._choose(claim, taken, groups)
@@ -133,7 +133,7 @@ class FreeVolumes:
         return known.by_group
 
     def _follow(self, claim: PersistentVolumeClaim, known: _Chosen) -> bool:
-        """Choose again where a volume has gone; False where that is too much."""
+        """Choose again for groups whose volume was removed; return False if these are too many."""
         if len(known.gone) > _MAX_FOLLOWED:
             return False
         chosen, groups = known.by_group, known.groups
@@ -241,7 +241,7 @@ class FreeVolumes:
             setattr(self, name, grown)
 
     def _compact(self) -> None:
-        """Forget the areas, and profiles, that no volume has any more."""
+        """Drop the areas and profiles that no volume has any more."""
         fresh = FreeVolumes()
         for slot in self._slot_of.values():
             fresh.put(self._volumes[slot])

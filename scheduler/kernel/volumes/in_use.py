@@ -1,4 +1,4 @@
-"""The volumes that the pods of each node use: kept per row, updated where pods changed."""
+"""The volumes that the pods of each node use, by row; updated on rows whose pods changed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -57,7 +57,7 @@ class VolumesInUse:
     """The volumes and disks that the pods of each node use.
 
     Attributes:
-        pvc_ref_counts: by claim that is not made for its pod, the number of pods' volumes with it.
+        pvc_ref_counts: by claim that is not ephemeral, the number of pods' volumes that name it.
     """
 
     def __init__(self) -> None:
@@ -70,9 +70,9 @@ class VolumesInUse:
         self._base: list[NodeInfo | None] | None = None
 
     def refresh(self, snapshot: Snapshot) -> Iterable[int]:
-        """Catch up with the snapshot; returns the rows that were updated.
+        """Process the changes of the snapshot since the last call; return the updated rows.
 
-        Cost: the pods of the rows on which pods came or went since the last time.
+        Cost: the pods of the rows on which pods were added or removed since then.
         """
         log, table = snapshot.pod_log, snapshot.table
         rows = log.since(self._position) if log is self._log else None

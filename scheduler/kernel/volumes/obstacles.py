@@ -1,4 +1,4 @@
-"""The nodes that each volume of a pod excludes, for people: each volume judged on its own."""
+"""The nodes that each volume of a pod excludes, for `explain`: each volume judged on its own."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

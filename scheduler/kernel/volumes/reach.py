@@ -28,7 +28,7 @@ Ids: TypeAlias = NDArray[np.intp]
 
 Term: TypeAlias = frozenset[Requirement]
 Area: TypeAlias = tuple[Term, ...] | None
-"""Alternative terms, of which one must hold; None is everywhere, no terms nowhere."""
+"""Alternative terms, of which one must hold; None means all nodes, no terms mean no node."""
 
 _Epoch: TypeAlias = tuple[RowLog, int]
 """A version of the nodes: equal as long as no node changes."""
@@ -39,7 +39,7 @@ _MAX_REMEMBERED: Final = 512
 
 
 def area_of_affinity(affinity: NodeSelector | None) -> Area:
-    """The area that reaches a volume. Field requirements are ignored: the node has no name here.
+    """The area that reaches a volume. Field requirements are ignored, as in upstream.
 
     A term that cannot be parsed matches nothing.
     """
@@ -57,7 +57,7 @@ def area_of_affinity(affinity: NodeSelector | None) -> Area:
 
 
 def area_of_topologies(terms: Sequence[TopologyTerm]) -> Area:
-    """The area in which a class provides volumes; no terms at all stand for everywhere."""
+    """The area in which a class provides volumes; all nodes if there are no terms."""
     if not terms:
         return None
     return tuple(
@@ -71,7 +71,7 @@ def area_of_topologies(terms: Sequence[TopologyTerm]) -> Area:
 
 
 def area_of_selector(selector: LabelSelector | None) -> Area:
-    """The area that reaches a pool of storage; a missing selector stands for nowhere."""
+    """The area that reaches a pool of storage; no node if the selector is missing."""
     if selector is None:
         return ()
     try:
@@ -111,7 +111,7 @@ class RememberedAreas:
         self._built_at: _Epoch | None = None
 
     def rows_in(self, area: Area, snapshot: Snapshot) -> Mask:
-        """Per row whether its node lies in the area; not the caller's to change."""
+        """Per row whether its node lies in the area. Read-only."""
         built_at = (snapshot.node_log, snapshot.node_log.position)
         if built_at != self._built_at:
             self._masks.clear()
@@ -127,8 +127,8 @@ class RememberedAreas:
 class AreaIndex:
     """Many areas at once, as groups of rows that lie in the same areas.
 
-    Areas come by number; most demand one value of one label (a host, a zone), and those are joined
-    with the nodes by value, in one go.
+    Most areas demand one value of one label (a host, a zone). These are joined with the nodes by
+    value, all in one operation.
 
     Attributes:
         count: number of different areas.

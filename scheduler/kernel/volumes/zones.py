@@ -33,7 +33,7 @@ class VolumeTopology(msgspec.Struct, frozen=True, gc=False):
 
 
 def topologies_of(labels: Mapping[str, str]) -> tuple[VolumeTopology, ...]:
-    """The topology that a volume's labels demand; a list with an empty part demands nothing."""
+    """The topology labels of a volume as requirements; a list with an empty part is left out."""
     found = []
     for key in TOPOLOGY_KEYS:
         if key in labels:
@@ -46,7 +46,7 @@ def topologies_of(labels: Mapping[str, str]) -> tuple[VolumeTopology, ...]:
 def rows_outside(topologies: Iterable[VolumeTopology], snapshot: Snapshot) -> Mask:
     """Per row whether its node violates one of the requirements.
 
-    A node without any such label satisfies all: a cluster in one zone needs none.
+    A node without any zone or region label satisfies all, as in a cluster of one zone.
     """
     size = snapshot.table.size
     inside = np.ones(size, np.bool_)

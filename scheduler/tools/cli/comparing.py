@@ -29,7 +29,7 @@ class Compared(msgspec.Struct, frozen=True):
 
     Attributes:
         profiles: the profiles of the other configuration.
-        reference: any profiles, in a separate builder.
+        reference: profiles of another builder, for the engine that follows the recording.
         notices: notices about settings of the other configuration without effect.
     """
 
@@ -39,9 +39,9 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def configured(header: Header, config_file: str | None, plugins: tuple[str, ...]) -> Compared:
-    """Build the configuration to compare a recording with.
+    """Build the configuration to compare with a recording.
 
-    It is the recorded one if no file is given; the plugins of `--plugin` are enabled in addition.
+    Without a file it is the recorded one; the plugins of `--plugin` are enabled in addition.
 
     Raises:
         SchedulerError: the configuration, or a plugin, cannot be read.
@@ -99,7 +99,7 @@ def compared_with(
 
 
 def print_comparison(found: ReplayComparison) -> None:
-    """Print the pods that land elsewhere, and both sides beside each other."""
+    """Print the pods on other nodes, and the numbers of both engines."""
     elsewhere = found.elsewhere
     click.echo(f"pods: {found.pods}, elsewhere: {len(elsewhere)}")
     for each in elsewhere[:_SHOWN]:

@@ -1,4 +1,4 @@
-"""A replay with another configuration as data of the page "Replay"."""
+"""Builds the data of the page "Replay" from a replay with another configuration."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Final
@@ -12,15 +12,15 @@ from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.tools.cli.comparing import Compared, compared_with
 
 _POINTS: Final = 300
-"""Least number of points of a long curve; it has at most twice as many."""
+"""A long curve has between this number of points and twice as many."""
 
 
 class Curves(msgspec.Struct):
-    """One side over time.
+    """The curves of one engine over time.
 
     Attributes:
-        waiting: number of waiting pods.
-        oldest: seconds that the oldest of them has waited.
+        waiting: number of pending pods.
+        oldest: seconds for which the oldest of them has waited.
         victims: number of pods evicted so far.
         use: by resource, the share of all nodes' capacity that is requested.
     """
@@ -31,7 +31,7 @@ class Curves(msgspec.Struct):
     use: dict[str, list[float]] = {}
 
     def add(self, time: float, side: Side, about: Collection[str]) -> None:
-        """Add a moment; only the pods with the UIDs of `about` may wait."""
+        """Add a point; `about` has the UIDs of the pods that may be pending."""
         pods = (side.pods[uid] for uid in about if uid in side.pods)
         came = [pod.came for pod in pods if not (pod.node or pod.is_gone)]
         before = len(self.waiting)
@@ -43,7 +43,7 @@ class Curves(msgspec.Struct):
                 self.use.setdefault(name, [0.0] * before).append(round(share, 4))
 
     def thin(self) -> None:
-        """Drop every second moment."""
+        """Drop every second point."""
         del self.waiting[1::2]
         del self.oldest[1::2]
         del self.victims[1::2]
@@ -52,10 +52,10 @@ class Curves(msgspec.Struct):
 
 
 class BothCurves(msgspec.Struct):
-    """Both sides at the same moments, in seconds since the start.
+    """The curves of both engines at the same times, in seconds since the start.
 
     Attributes:
-        step: the least time between two moments.
+        step: the least time between two points.
     """
 
     times: list[float]
@@ -64,7 +64,7 @@ class BothCurves(msgspec.Struct):
     step: float = 0.0
 
     def look(self, seconds: float, time: float, recorded: Side, now: Side) -> None:
-        """Add a moment, unless the last one was just before."""
+        """Add a point, unless the last one is less than `step` before."""
         if self.times and seconds - self.times[-1] < self.step:
             return
         self.times.append(round(seconds, 3))

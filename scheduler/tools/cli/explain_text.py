@@ -1,4 +1,4 @@
-"""One pod's answer in the words of people."""
+"""Prints one pod's answer as text."""
 
 import os
 import textwrap
@@ -48,16 +48,16 @@ class PodReport(msgspec.Struct, frozen=True):
     Attributes:
         pod: the pod.
         answer: the plugins' verdicts.
-        framework: the profile that judged.
+        framework: the framework of the profile that judged the pod.
         num_all_nodes: number of nodes in the cluster.
-        reasons: by node, the reason of its rejection, with the numbers.
-        nodes: the only nodes to report; all if empty.
-        top: number of fitting nodes to show.
-        others: equal pods, with the same answer.
-        for_all: nodes that would be enough for all of these, if known.
-        together: the placements of all of these when all waiting pods are placed, if known.
-        group: the standing of its pod group then; None for a pod without a group.
-        extender_weights: the weight of each extender that may have scored nodes, by URL.
+        reasons: by node, the reasons of its rejection, with their numbers.
+        nodes: the nodes to report; all if empty.
+        top: number of feasible nodes to show.
+        others: other pods with the same answer.
+        for_all: added nodes that would be enough for all of these pods, if known.
+        together: placements of all these pods if all pending pods are scheduled, if known.
+        group: the progress of its pod group then; None for a pod without a group.
+        extender_weights: the weight of each extender that may have scored nodes, by label.
     """
 
     pod: PodInfo
@@ -75,7 +75,7 @@ class PodReport(msgspec.Struct, frozen=True):
 
 
 def print_report(report: PodReport) -> None:
-    """Print the verdict, the nodes that do not fit by reason, the best of those that do."""
+    """Print the verdict, the rejected nodes by reason, and the best feasible nodes."""
     answer = report.answer
     click.echo(click.style(answer.pod, bold=True) if _is_colored() else answer.pod, nl=False)
     click.echo(f"  (profile {answer.profile})")
@@ -98,7 +98,7 @@ def print_report(report: PodReport) -> None:
 
 
 def _say(text: str, color: str = "") -> None:
-    """A sentence, on as many lines as the terminal makes of it."""
+    """Print a sentence without line breaks: the terminal wraps it."""
     width = terminal_width()
     lines = [text]
     if width is not None:
@@ -122,7 +122,7 @@ def _color(report: PodReport) -> str:
 
 
 def print_note(text: str) -> None:
-    """Print a note that concerns no pod in particular."""
+    """Print a note that is not about one pod."""
     click.echo(f"note: {text}", err=True)
 
 
@@ -201,7 +201,7 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield f"Member of pod group {report.group.group}: {report.group.text}"
     elif report.together:
         yield _together(report.together)
-    # In most clusters no pod has an expected end, so a reader does not look for it.
+    # Without known ends, as in most clusters, the estimate says nothing.
     if isinstance(report.answer.estimate, Estimate) and report.answer.estimate.known:
         yield report.answer.estimate.text
     yield from _end(report)
@@ -317,7 +317,7 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
     click.echo()
     headers, rows = _score_table(shown, plugins, weights)
     if not fits(headers, rows):
-        # Scores that are equal on all nodes do not distinguish them.
+        # Leave out scores that are equal on all shown nodes.
         same = [name for name in plugins if len({n.scores[name].weighted for n in shown}) == 1]
         if same and len(shown) > 1:
             every = ", ".join(f"{name} {shown[0].scores[name].weighted}" for name in same)

@@ -1,4 +1,4 @@
-"""The query of `stowage explain`, the profiles that answer it, and the output of answers."""
+"""Finds the pods and profiles of `stowage explain`, and prints the answers."""
 
 import sys
 from collections import Counter
@@ -36,7 +36,7 @@ _NOT_ASKED: Final = (
     "Extenders are not asked about changes that would help: one may still reject the nodes."
 )
 _MOST_TOGETHER: Final = 10_000
-"""Waiting pods that are placed together for an explanation."""
+"""Pending pods at most that are simulated together for an explanation."""
 
 
 class ExplainOptions(msgspec.Struct, frozen=True):
@@ -58,8 +58,8 @@ class ExplainInputs(msgspec.Struct, frozen=True):
     Attributes:
         cluster: the loaded cluster.
         objects: the cluster as it was read.
-        profiles: the profiles that may judge.
-        framework_of: returns the profile that decides about a pod.
+        profiles: the profiles that judge pods.
+        framework_of: returns the framework of a pod's profile.
         pods: the pods to explain.
     """
 
@@ -74,7 +74,7 @@ class ExplainInputs(msgspec.Struct, frozen=True):
 def explain_inputs(
     objects: ClusterObjects, profiles: Profiles, wanted: ExplainOptions
 ) -> ExplainInputs:
-    """Find the profiles that judge, and the pods to explain.
+    """Find the profiles, and the pods to explain.
 
     Raises:
         SchedulerError: there is no such pod, node or profile.
@@ -98,18 +98,18 @@ def explain_inputs(
 
 
 def served_names(pods: Iterable[PodInfo], profiles: Profiles) -> frozenset[str]:
-    """The known schedulers: profiles, kube-scheduler, and those that tried or placed a pod."""
+    """Return the names of known schedulers: of profiles, kube-scheduler, and active others."""
     at_work = (p.spec.scheduler_name for p in pods if p.node_name or _was_tried(p))
     return frozenset({DEFAULT_PROFILE, *profiles.frameworks, *at_work})
 
 
 def _was_tried(pod: PodInfo) -> bool:
-    """Whether a scheduler has written why the pod waits."""
+    """Return whether a scheduler has reported in the pod's status that it is unschedulable."""
     return any(each.type == POD_SCHEDULED for each in pod.pod.status.conditions)
 
 
 def unserved_name(served: frozenset[str], pod: PodInfo) -> Unserved | None:
-    """Report that no known scheduler serves a pod, with the name that may be meant; else None."""
+    """Return a report if no known scheduler serves a pod, with a similar name; else None."""
     name = pod.spec.scheduler_name
     return None if name in served else Unserved(name, nearest(name, served) or "")
 
@@ -120,7 +120,7 @@ def _chosen_pods(
     wanted: ExplainOptions,
     unserved: Callable[[PodInfo], Unserved | None],
 ) -> list[PodInfo]:
-    """The pods that are named; without names those that wait.
+    """Return the named pods; without names the pending pods.
 
     Raises:
         InputError: a name is that of no pod that can be judged.
@@ -173,8 +173,8 @@ class ExplainResult(msgspec.Struct):
 
     Attributes:
         failed: whether a plugin failed.
-        pending: whether a waiting pod fits on no node.
-        advised: pods with changes that would help.
+        pending: whether a pending pod fits on no node.
+        advised: the pods for which changes were found.
     """
 
     failed: bool = False
@@ -190,7 +190,7 @@ class ExplainResult(msgspec.Struct):
 
 
 def print_json(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions) -> ExplainResult:
-    """Write the answers one by one, as they come about."""
+    """Print each answer as soon as it is known."""
     outcome = ExplainResult()
     write, between = sys.stdout.buffer.write, b""
     write(b'{"pods":[')
@@ -208,7 +208,7 @@ def print_json(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOption
 
 
 def print_text(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions) -> ExplainResult:
-    """Print one page for all pods that are alike."""
+    """Print one report for each group of equal pods."""
     outcome = ExplainResult()
     reports = _reports(asked, explainer, wanted, outcome)
     together = _Together(asked, wanted)
@@ -272,7 +272,7 @@ def _report_of(
         wanted.top,
         [],
         extender_weights={
-            each.name: each.config.weight for each in asked.cluster.engine.core.extenders.all
+            each.label: each.config.weight for each in asked.cluster.engine.core.extenders.all
         },
     )
 
@@ -280,10 +280,10 @@ def _report_of(
 def print_pages(
     asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions
 ) -> ExplainResult:
-    """Print one page for a browser, with all pods; of pods that are alike the first.
+    """Print one page for a browser, with the first pod of each group of equal pods.
 
     Raises:
-        InputError: there is no pod to speak of, or standard output is a terminal.
+        InputError: there are no pods, or standard output is a terminal.
     """
     outcome, now = ExplainResult(), SystemClock().wall()
     pages: dict[Hashable, PodPage] = {}
@@ -312,11 +312,11 @@ def print_pages(
 
 
 class _Together:
-    """The simulated placements of all waiting pods, one after the other."""
+    """The simulated placements of all pending pods, one after the other."""
 
     def __init__(self, asked: ExplainInputs, wanted: ExplainOptions) -> None:
         self._asked = asked
-        # Another profile than the pods' own, or extenders, are not part of a simulation.
+        # A simulation uses neither `--profile` nor extenders.
         self._is_known = not wanted.profile and not asked.profiles.config.extenders
         self._is_known &= len(asked.cluster.waiting) <= _MOST_TOGETHER
         self._simulated: tuple[ClusterState, dict[str, Placement]] | None = None
@@ -329,7 +329,7 @@ class _Together:
         return tuple(found[name] for name in found if name in pods)
 
     def group_of(self, pod: PodInfo) -> GroupStanding | None:
-        """Return the standing of a pod's group: simulated for a waiting pod, else the present one.
+        """Return the progress of a pod's group: simulated for a pending pod, else the present one.
 
         None for pods without a group, and if it is unknown.
         """
@@ -341,7 +341,7 @@ class _Together:
         return group_standing(pod, cluster.engine)
 
     def _simulation(self) -> tuple[ClusterState, dict[str, Placement]]:
-        """Return the cluster after all waiting pods were tried, and their placements."""
+        """Return the cluster after all pending pods were tried, and their placements."""
         if self._simulated is None:
             cluster = self._asked.profiles.again().load(self._asked.objects)
             placements = simulate(cluster).placements
@@ -358,7 +358,7 @@ def _judgement_key(asked: ExplainInputs, pod: PodInfo) -> Hashable:
 def print_notes(
     asked: ExplainInputs, wanted: ExplainOptions, outcome: ExplainResult, notices: tuple[str, ...]
 ) -> None:
-    """Print the notes that concern no pod in particular."""
+    """Print the notes that are not about one pod."""
     extenders = asked.cluster.engine.core.extenders
     unasked = any(extenders.interested_in(pod, Verb.FILTER) for pod in outcome.advised)
     about_advice = (_NOT_ASKED,) if unasked else ()

@@ -1,4 +1,4 @@
-"""Files and standard input of the commands that need no cluster."""
+"""Reads files and standard input for the commands that need no cluster."""
 
 import gzip
 import sys
@@ -39,15 +39,15 @@ NO_FILES: Final = (
 
 
 def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
-    """End a command that cannot use its input."""
+    """Exit with `BAD_INPUT` and the problem on standard error."""
     click.echo(f"stowage {command}: {problem}", err=True)
     sys.exit(BAD_INPUT)
 
 
 def read_documents(files: Iterable[str]) -> list[tuple[str, Any]]:
-    """The documents of all files, each with its place; `-` is standard input.
+    """Return the documents of all files, each with its place; `-` is standard input.
 
-    Of a directory, the JSON and YAML files in it and below count, as in the output of
+    Of a directory, all JSON and YAML files in it and below are read, as those of
     `kubectl cluster-info dump --output-directory`. Any file may be compressed with gzip.
 
     Raises:
@@ -65,7 +65,7 @@ def read_documents(files: Iterable[str]) -> list[tuple[str, Any]]:
 
 
 class _FeatureGates(click.ParamType[tuple[str, ...]]):
-    """Settings of feature gates, as in kube-scheduler's flag."""
+    """Parses settings of feature gates, as in kube-scheduler's flag."""
 
     name = "NAME=BOOL,..."
 
@@ -98,7 +98,7 @@ def read_profiles(
     `tries_all_nodes` is as for `Profiles`.
 
     Raises:
-        SchedulerError: the configuration is wrong, cannot be read, or names what does not exist.
+        SchedulerError: the configuration is wrong, cannot be read, or names missing plugins.
     """
     if file is not None:
         return profiles_from_text(
@@ -116,7 +116,7 @@ def _source(name: str) -> str:
 
 
 def _without_directories(names: Iterable[str]) -> Iterator[str]:
-    """The names, with the files of a directory in its place, in the order of their paths."""
+    """Yield the names, with the files of a directory in its place, in the order of their paths."""
     for name in names:
         path = Path(name)
         if name == STANDARD_INPUT or not path.is_dir():

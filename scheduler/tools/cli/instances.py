@@ -1,7 +1,7 @@
-"""The configurations of running instances of Stowage, as their pods name them.
+"""Finds the configurations of running instances of Stowage by their pods.
 
-The pods are those that manifests, chart and operator make. They are labelled as schedulers. A
-container `stowage` has its `--config` in a ConfigMap.
+The pods are those of the manifests, the chart and the operator. They have the label of schedulers,
+and a container `stowage` whose `--config` is in a ConfigMap.
 """
 
 import posixpath
@@ -39,9 +39,9 @@ class Instance(msgspec.Struct, frozen=True):
     Attributes:
         pod: `namespace/name` of a pod that runs with it.
         config_map: `namespace/name` of its ConfigMap; empty for the default configuration.
-        text: its text; None if it cannot be read.
+        text: the text of the configuration; None if it cannot be read.
         feature_gates: settings of feature gates, as in the flag.
-        problem: the reason why it cannot be read.
+        problem: the reason why the configuration cannot be read.
     """
 
     pod: str
@@ -71,8 +71,8 @@ def profiles_at_work(
 ) -> tuple[Profiles, tuple[str, ...]]:
     """Build the profiles of the instances that run in a cluster; return them with notices.
 
-    Without an instance that has a readable configuration it is the default profile. The settings
-    of feature gates are those of the instances, unless some are given.
+    Without a readable configuration of an instance the default profile is built. The settings of
+    feature gates are those of the instances, unless some are given.
 
     Raises:
         SchedulerError: the default profile cannot be built.
@@ -139,16 +139,16 @@ async def _running(place: ClusterAddress) -> list[Instance]:
 
 
 def _decoded(body: bytes) -> dict[str, Any]:
-    """Decode an object; a proxy may answer with a page in place of the API server.
+    """Decode a JSON object in an answer.
 
     Raises:
-        ValueError: it is no object.
+        ValueError: the body is no JSON object: a proxy may have answered.
     """
     return msgspec.json.decode(body, type=dict[str, Any])
 
 
 def _runs(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod is a daemon at work, and not for instance a shadow that only watches."""
+    """Return whether the pod is a running daemon, not for instance `stowage shadow`."""
     return (pod.get("status") or {}).get("phase") == "Running"
 
 
@@ -188,7 +188,7 @@ async def _instance(
 def _config_map_of(
     pod: Mapping[str, Any], container: Mapping[str, Any], file: str
 ) -> tuple[str, str] | None:
-    """The ConfigMap that a file of a container comes from, and the key in it."""
+    """Return name and key of the ConfigMap from which a file of a container is mounted, or None."""
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
     for mount in container.get("volumeMounts") or ():
         source = volumes.get(mount["name"], {}).get("configMap")

@@ -1,4 +1,4 @@
-"""A cluster as its API server shows it, for commands that look at it once. Only reads."""
+"""Reads a cluster from its API server, for commands that read it once; writes nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -36,11 +36,11 @@ _NOT_TRUSTED: Final = (
 
 
 class LiveError(SchedulerError):
-    """The cluster cannot be read; the message gives the reason."""
+    """The cluster cannot be read; the message has the reason."""
 
 
 class ClusterAddress(msgspec.Struct, frozen=True):
-    """A kubeconfig and a context of a cluster; each empty for the default."""
+    """A kubeconfig and its context; each empty for the default."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -66,7 +66,7 @@ def read_cluster(
 ) -> ClusterObjects:
     """Read the nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
 
-    `keeps_written`: pods and nodes are kept as they are written as well, for extenders.
+    With `keeps_written` pods and nodes are also kept with all their fields, for extenders.
 
     Raises:
         SchedulerError: the connection settings are wrong, a right is missing, or there is no
@@ -139,7 +139,7 @@ async def _read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, 
         if isinstance(answer, ForbiddenError):
             problems.append(f"{_called(kind)} may not be listed; pods are completed without them")
         elif isinstance(answer, NotFoundError):
-            continue  # A server without the kind completes nothing from it.
+            continue  # The server does not serve the kind, so admission has no defaults from it.
         elif isinstance(answer, BaseException):
             raise LiveError(_refusal(server, {_called(kind): answer}))
         else:
@@ -209,7 +209,7 @@ async def _read(
 
 
 def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
-    """Pods and nodes, of which the bytes are kept as well."""
+    """Return the kinds of pods and nodes that also keep the bytes of objects."""
     pods, nodes = objects.written_pods, objects.written_nodes
     return (
         PODS.keeping(lambda pod, written: pods.update({pod.uid: written})),
@@ -218,9 +218,9 @@ def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
 
 
 def _called(kind: Kind[Any]) -> str:
-    """A kind as RBAC calls it: `replicasets.apps`."""
+    """Return the name of a kind in RBAC: `replicasets.apps`."""
     declared = kind.declared
-    # The name of a kind that only plugins know has the group already.
+    # The name of a kind that only plugins know contains the group.
     return kind.name if declared.plural or not declared.group else f"{kind.name}.{declared.group}"
 
 

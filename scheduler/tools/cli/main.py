@@ -95,8 +95,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         place, entry = _COMMANDS.get(cmd_name), _found_elsewhere().get(cmd_name)
         if place is not None:
-            # An import creates many objects and no garbage: a collection takes a sixth of its time,
-            # and to scan these objects again in every later collection is as useless.
+            # An import makes many objects and no garbage. Without collections it takes a sixth less
+            # time, and later collections need not scan these objects.
             gc.disable()
             try:
                 module = import_module(place.module)
@@ -117,7 +117,7 @@ class _LazyGroup(click.Group):
         known = self.list_commands(ctx)
         if args[0] in _EXTRAS and args[0] not in known:
             raise click.ClickException(f"`stowage {args[0]}`: {_EXTRAS[args[0]]}")
-        # click's own suggestion looks among commands that are imported already.
+        # click itself suggests only commands that are imported.
         similar = get_close_matches(args[0], known, n=1)
         if similar and args[0] not in known:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {similar[0]!r}?")
@@ -125,7 +125,7 @@ class _LazyGroup(click.Group):
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # click's own would import every command for its first line.
+        # click itself would import every command for the first line of its help.
         own = [(name, command.help) for name, command in _COMMANDS.items()]
         others = [(name, _summary(entry)) for name, entry in _found_elsewhere().items()]
         with formatter.section("Commands"):
@@ -133,13 +133,13 @@ class _LazyGroup(click.Group):
 
 
 def _found_elsewhere() -> dict[str, EntryPoint]:
-    """The commands other distributions bring; ours cannot be replaced."""
+    """Return the commands of other distributions; they cannot replace those of Stowage."""
     entries = entry_points(group=_ENTRY_POINT_GROUP)
     return {entry.name: entry for entry in entries if entry.name not in _COMMANDS}
 
 
 def _summary(entry: EntryPoint) -> str:
-    """Return the summary of a distribution's metadata, which takes no import."""
+    """Return the summary in a distribution's metadata, without an import."""
     return entry.dist.metadata["Summary"] if entry.dist is not None else ""
 
 

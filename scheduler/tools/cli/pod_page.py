@@ -1,4 +1,4 @@
-"""One pod's answer as data of the page "Pod": the JSON of `explain`, and the words for people."""
+"""Builds the data of the page "Pod" from an answer: the JSON of `explain`, and sentences."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,6 +26,7 @@ from scheduler.kernel.answers.words import (
     near_text,
     obstacle_details,
     obstacle_text,
+    untried_text,
 )
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework
@@ -42,14 +43,14 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ChangeWords(_Wire, frozen=True):
-    """A change in words, with the options of `what-if` that make it, if there are any."""
+    """A change as text, with the options of `what-if` that make it, if there are any."""
 
     text: str
     what_if: dict[str, list[str]]
 
 
 class CheckWords(_Wire, frozen=True):
-    """A check in words; see `answers.model.Check`."""
+    """A check as text; see `answers.model.Check`."""
 
     plugin: str
     rejects: int
@@ -67,9 +68,10 @@ class Words(_Wire, frozen=True):
         nodes: number of nodes.
         filters: the filter plugins, in the order in which they run.
         checks: the reasons why it fits nowhere.
-        nearest: the nodes that come closest.
+        nearest: the nodes that fail the fewest checks.
         guesses: words that look misspelt.
-        changes: changes that would help; None if none were looked for.
+        changes: changes that would make it fit; None if they were not searched.
+        untried: the kinds of new nodes that were not tried, as a sentence; empty if there are none.
     """
 
     verdict: str
@@ -81,10 +83,11 @@ class Words(_Wire, frozen=True):
     nearest: list[str]
     guesses: list[str]
     changes: list[ChangeWords] | None
+    untried: str
 
 
 class About(_Wire, frozen=True):
-    """The pod itself; its age is in seconds, None where it was never created."""
+    """Facts about the pod; its age is in seconds, None without a time of creation."""
 
     node: str
     priority: int
@@ -103,7 +106,7 @@ class PodPage(_Wire, frozen=True):
     notes: tuple[str, ...]
 
     def and_like(self, others: Sequence[str]) -> "PodPage":
-        """The same for a pod that stands for others."""
+        """Return the page with the names of other equal pods."""
         named = ", ".join(others[:_OTHERS_SHOWN])
         more = len(others) - _OTHERS_SHOWN
         told = f"It stands for {len(others)} more like it: {named}"
@@ -124,8 +127,8 @@ def pod_page(
     Args:
         report: the report about the pod.
         judgement: the profile's verdict, with every rejection.
-        now: the moment of the page.
-        state: the deciding engine's state of the pod, if there is one.
+        now: the time of the page.
+        state: the scheduling state of the pod, if known.
     """
     pod = report.pod
     created = pod.pod.metadata.creation_timestamp
@@ -164,7 +167,7 @@ def seconds_since(time: str | None, now: datetime) -> float | None:
 
 
 def _story(pod: PodInfo, known: Sequence[StoryEntry]) -> list[StoryEntry]:
-    """Return the creation and the known events; without events, the pod's condition instead."""
+    """Return the pod's creation and known events; without events, its creation and condition."""
     created = pod.pod.metadata.creation_timestamp
     story = [StoryEntry(created, 0, "created", "")] if created else []
     story += known
@@ -209,6 +212,7 @@ def _words(report: PodReport) -> Words:
             ChangeWords(change_text(each), _what_if(each, report.pod.key))
             for each in answer.changes
         ],
+        untried_text(answer),
     )
 
 

@@ -1,4 +1,4 @@
-"""Recordings as commands name them: files, the directory that they are in, or a daemon."""
+"""Opens the recordings that commands name: files, a directory, or a daemon."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ from scheduler.tools.offline.recorded import RecordedCluster, cluster_of
 
 
 def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
-    """Open the recording that is named.
+    """Open the recording at some paths.
 
-    A directory holds one for each start of a daemon; the last one that began before the time of day
-    is meant.
+    A directory has one recording for each start of a daemon; if `moment` is a time of day, the last
+    one that began before it is opened.
 
     `moment` is in seconds since the start, or a time of day.
 
     Raises:
-        SchedulerError: there is none, there are several, or it cannot be read.
+        SchedulerError: there is no recording, there are several, or it cannot be read.
     """
     [first, *more] = paths
     if not first.is_dir():
@@ -52,10 +52,10 @@ def _began(header: Header) -> str:
 
 
 def until(recording: Recording, moment: str | None) -> Iterator[Record]:
-    """Return the records up to a moment; all of them for None.
+    """Return the records up to a time; all of them for None.
 
     Raises:
-        InputError: the text is no moment, or lies before the recording begins.
+        InputError: the text is no time, or a time before the recording.
     """
     if moment is None:
         return iter(recording)
@@ -64,10 +64,10 @@ def until(recording: Recording, moment: str | None) -> Iterator[Record]:
 
 
 def seconds_at(header: Header, moment: str) -> float:
-    """A moment in seconds since the start.
+    """Parse a time; return it in seconds since the start.
 
     Raises:
-        InputError: it is no moment, or before the recording begins.
+        InputError: the text is no time, or a time before the recording.
     """
     at = _time_of_day(moment)
     seconds = float(moment) if at is None else at - header.started
@@ -77,20 +77,20 @@ def seconds_at(header: Header, moment: str) -> float:
 
 
 def day_of(header: Header, time: float) -> datetime:
-    """The time of day at which the clock of a recording's events showed a time."""
+    """Return the time of day of a time of the recording's clock."""
     return datetime.fromtimestamp(header.started, UTC) + timedelta(seconds=time - header.clock)
 
 
 def rfc3339(time: datetime) -> str:
-    """A time of day as the API has it, in milliseconds."""
+    """Return a time of day as RFC 3339, in milliseconds."""
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _time_of_day(moment: str) -> float | None:
-    """Seconds since 1970; None for seconds since the start.
+    """Parse a time of day, in seconds since 1970; return None for seconds since the start.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the text cannot be parsed.
     """
     try:
         float(moment)

@@ -107,7 +107,8 @@ def sweep(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """Replay recordings under many configurations, and rank them by waiting and nodes in use.
 
-    A RECORDING is a directory of `stowage run --record DIR`, or a file. The recorded configuration
+    A RECORDING is a directory of `stowage run --record DIR`, or a file. Of a directory, only files
+    that end in .recording are read. The recorded configuration
     is replayed beside the others. DIR gets results.parquet, with a row for each run and workload,
     and front.png and front.html, which show the configurations that no other one beats.
 
@@ -121,7 +122,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
     except ImportError:
         refuse("sweep", "needs the extra of that name: pip install 'stowage-scheduler[sweep]'")
     try:
-        recordings = [found for path in paths for found in recordings_at(path)]
+        recordings = [found for path in paths for found in recordings_at(path, _left_out)]
         candidates = _candidates(directory, grid, recordings)
         tasks = _tasks(recordings, candidates, plugins, what_ifs)
         kept = SweepDirectory(out)
@@ -143,6 +144,13 @@ def sweep(  # noqa: PLR0913 - one argument per option
         click.echo(f"stowage sweep: {name}: {why}", err=True)
     if failed:
         raise SystemExit(_FAILED)
+
+
+def _left_out(file: Path) -> None:
+    click.echo(
+        f"stowage sweep: {file}: left out; the directory has the whole recording of its process",
+        err=True,
+    )
 
 
 def _failed(tasks: Sequence[Task], results: Mapping[str, TaskResult]) -> dict[str, str]:

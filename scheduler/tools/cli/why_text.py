@@ -12,6 +12,7 @@ from scheduler.kernel.answers.words import (
     nodes_text,
     obstacle_details,
     obstacle_text,
+    untried_text,
 )
 
 _OBSTACLES_SHOWN: Final = 5
@@ -35,6 +36,8 @@ def _lines(answer: PodAnswer) -> Iterator[str]:
         yield _NO_CHANGE
     changes = (f"  {change_text(change)}" for change in answer.changes or ())
     yield from _titled("What would help (each was tried):", changes)
+    if untried := untried_text(answer):
+        yield untried
 
 
 def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The past of a pod, from its Events, as far as the API server still has them."""
+"""Reads the history of a pod from the Events that the API server still has."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ _SECONDS: Final = 5.0
 
 
 class _Read(msgspec.Struct, rename="camel", frozen=True):
-    """A part of an Event; old clusters write null for what is not set."""
+    """The fields of an Event that are read; old clusters write null for unset fields."""
 
 
 class _Named(_Read, frozen=True):
@@ -50,7 +50,7 @@ _decoder: Final = msgspec.json.Decoder(_Events)
 async def past_of(
     session: ApiSession, namespace: str, name: str
 ) -> tuple[list[StoryEntry], tuple[str, ...]]:
-    """Read the events about a pod by time, and a notice if they cannot be read."""
+    """Return the events about a pod by time, and a notice if they cannot be read."""
     query = urlencode({"fieldSelector": f"involvedObject.name={name}", "limit": _MOST})
     path = f"/api/v1/namespaces/{quote(namespace)}/events?{query}"
     try:

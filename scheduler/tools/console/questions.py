@@ -1,4 +1,4 @@
-"""The long questions, from their JSON to their answers."""
+"""Decodes the long requests of pages, and computes their answers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,7 +22,7 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class WhatIfQuestion(_Wire, frozen=True):
-    """The options of `stowage what-if`; `apply` are texts, `at` a moment of a recording."""
+    """The options of `stowage what-if`; `apply` has manifests, `at` is a time of a recording."""
 
     drain: tuple[str, ...] = ()
     remove_taint: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class CompareQuestion(_Wire, frozen=True):
 
 
 class SaveQuestion(_Wire, frozen=True):
-    """The data of a page, to be saved as a file."""
+    """The data of a page to save as a file."""
 
     page: str
     data: msgspec.Raw

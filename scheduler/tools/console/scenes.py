@@ -1,7 +1,7 @@
-"""The scenes behind the pages: a watched cluster, files, or a recording at some moment.
+"""The clusters that pages show: a watched cluster, files, or a recording at some time.
 
-One thread uses a scene: its engine must not be shared. Only `ClusterScene.submit` is called from
-another thread, by the event loop that watches.
+Only one thread uses a scene, because its engine must not be shared. Only `ClusterScene.submit` is
+called from another thread, that of the event loop with the watches.
 """
 
 from abc import ABC, abstractmethod
@@ -32,9 +32,9 @@ from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.recorded import Place, cluster_of, objects_for
 
 _REMEMBERED: Final = 900
-"""Samples of a cluster that is watched, one a second."""
+"""Samples of a watched cluster that are kept, one per second."""
 _BINS: Final = 240
-"""Steps of the rates over a whole recording."""
+"""Number of points of the rates over a whole recording."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -46,17 +46,17 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class Scene(ABC):
-    """A cluster at a moment.
+    """A cluster at some time.
 
     Attributes:
-        profiles: the profiles that judge.
-        engine: holds the cluster; its snapshot is up to date after `go`.
+        profiles: the profiles that judge pods.
+        engine: the engine with the cluster; its snapshot is up to date after `go`.
         rates: recent arrivals and placements.
-        decides: whether the engine made the decisions; its queue is the scheduler's then.
-        has_time: whether it changes over time; files are one moment.
+        decides: whether the engine made the decisions; then its queue is that of the scheduler.
+        has_time: whether the scene has more than one time; files have only one.
         is_live: whether the cluster changes by itself.
         seconds: the length of a recording, else 0.
-        default: the moment that is shown by default.
+        default: the time that is shown by default.
     """
 
     profiles: Profiles
@@ -80,7 +80,7 @@ class Scene(ABC):
 
     @abstractmethod
     def go(self, moment: float | None) -> None:
-        """Bring the engine to a moment, in seconds since the start; only a recording has several.
+        """Bring the engine to a time, in seconds since the start; only recordings have several.
 
         Raises:
             SchedulerError: a recording is damaged.
@@ -106,10 +106,10 @@ class Scene(ABC):
 
     @abstractmethod
     def pods(self) -> Iterable[PodInfo]:
-        """All pods that have not ended, by namespace and name."""
+        """Return all non-terminal pods, by namespace and name."""
 
     def state(self, pod: PodInfo) -> SchedulingState | None:  # noqa: ARG002 - a recording uses it
-        """Return the deciding engine's state of a pod; None if the scene has no such engine."""
+        """Return the scheduling state of a pod; None if the scene has no scheduler's engine."""
         return None
 
 
@@ -161,7 +161,7 @@ class FileScene(Scene):
 
 
 class ClusterScene(Scene):
-    """A cluster that is watched. The engine decides nothing, and nothing is written."""
+    """A watched cluster. The engine makes no decisions, and nothing is written to the cluster."""
 
     is_live = True
 
@@ -183,7 +183,7 @@ class ClusterScene(Scene):
         self._unsynced = lambda: watched.informers.unsynced
 
     def submit(self, event: Event) -> None:
-        """Queue a change; the engine gets it when the scene is shown."""
+        """Queue an event; the engine handles it when a page is shown."""
         self._events.append((self._clock.monotonic(), event))
 
     @property
@@ -206,7 +206,7 @@ class ClusterScene(Scene):
             _note(self._objects, event)
             self.engine.handle(event, time)
         if is_synced and not self._is_synced:
-            # Pods that existed before the first look are no arrivals.
+            # Pods of the first lists do not count as arrivals.
             self._is_synced = True
             self.rates.forget()
         self.engine.core.catch_up()
@@ -243,10 +243,10 @@ class ClusterScene(Scene):
 
 
 class RecordingScene(Scene):
-    """A recording, at the moment that was gone to.
+    """A recording, at the time of the last `go`.
 
     Raises:
-        SchedulerError: it cannot be read.
+        SchedulerError: the recording cannot be read.
     """
 
     def __init__(self, recording: Recording, title: str, moment: float | None = None) -> None:
@@ -316,7 +316,7 @@ class RecordingScene(Scene):
         )
 
     def _whole_series(self) -> Series:
-        """Compute the rates of the whole recording, without the pods at its beginning."""
+        """Return the rates of the whole recording, without the pods at its beginning."""
         width = max(1.0, self.seconds / _BINS)
         count = int(self.seconds / width) + 1
         binds, arrivals = [0] * count, [0] * count
@@ -353,7 +353,7 @@ def _pods_in(objects: Mapping[Place, Any]) -> list[PodInfo]:
 
 
 def _copied(objects: ClusterObjects) -> ClusterObjects:
-    """Copy objects with lists of their own: a change replaces the objects in them."""
+    """Return a copy with new lists: changes replace objects in lists, not the objects' fields."""
     found = copy(objects)
     found.nodes, found.pods = list(objects.nodes), list(objects.pods)
     found.namespaces, found.watched = list(objects.namespaces), list(objects.watched)

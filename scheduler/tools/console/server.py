@@ -1,7 +1,7 @@
-"""The server of the pages: answers as JSON, and never a change of the cluster.
+"""The server of the pages, which answers with JSON and never changes the cluster.
 
-A page of another origin must not be able to send requests: they carry the reader's own address as
-their Host (DNS rebinding), and posts are JSON from our own pages.
+Pages of other origins must not be able to send requests. So the Host header must name this server
+(against DNS rebinding), and posts must be JSON from its own pages.
 """
 
 import asyncio
@@ -72,15 +72,15 @@ _log = logging.getLogger(__name__)
 
 
 class Console:
-    """One scene as pages.
+    """Serves the pages of one scene.
 
     Args:
         scene: the scene to show.
         clock: measures computations.
         notices: notices about the source of the scene.
         admission_of: returns the defaults for submitted objects.
-        hosts: more host names under which pages are served.
-        session: the session with the API server, for a pod's events; None without one.
+        hosts: more accepted host names.
+        session: the session with the API server, for a pod's events; None without a cluster.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class Console:
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
 
     async def start(self, host: str, port: int) -> str:
-        """Begin to listen; 0 lets the system choose a port. Returns the address.
+        """Begin to listen, for port 0 on a free port; return the address.
 
         Raises:
-            InputError: it cannot be listened on.
+            InputError: the address cannot be listened on.
         """
         await self._runner.setup()
         try:
@@ -138,7 +138,7 @@ class Console:
         return f"http://{name}:{bound[1]}/"
 
     async def stop(self) -> None:
-        """Stop answering."""
+        """Stop the server."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -146,7 +146,7 @@ class Console:
         await asyncio.to_thread(self._work.close)
 
     async def _sample(self) -> None:
-        """Sample a cluster's changes, whether or not a page shows them."""
+        """Sample the rates of a cluster every second, even if no page is open."""
         scene = self._scene
         while isinstance(scene, ClusterScene):
             await self._work.short(scene.sample)
@@ -264,7 +264,7 @@ class Console:
     async def _completed(
         self, documents: list[tuple[str, Any]], cluster: ClusterObjects, profiles: Profiles
     ) -> ClusterObjects:
-        """Submitted objects; decoded in this thread, as those that are watched."""
+        """Decode submitted objects, in the event loop's thread like watched ones."""
         admission, problems = await asyncio.to_thread(self._admission_of, cluster)
         found = objects_from_documents(
             documents,
@@ -300,7 +300,7 @@ class Console:
         except SchedulerError as problem:
             await response.write(_encode({"error": str(problem)}) + b"\n")
         except ClientConnectionError:
-            pass  # The page has gone; the computation ends with it.
+            pass  # The page was closed, which ends the computation.
         finally:
             await steps.aclose()  # type: ignore[attr-defined] # it is a generator
         await response.write_eof()

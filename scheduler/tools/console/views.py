@@ -1,4 +1,4 @@
-"""The data of the pages: small structs that become JSON, made from a scene."""
+"""Builds the data of the pages from a scene, as structs that are encoded as JSON."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -37,10 +37,10 @@ class PendingPods(_Wire, frozen=True):
 
     Attributes:
         message: the reason.
-        count: their number.
-        pods: the oldest of them.
-        oldest: seconds that the oldest one waits; None if none has a time of creation.
-        ages: number that waits less than 10 s, 1 min, 10 min, 1 h, 1 d, and longer.
+        count: number of these pods.
+        pods: the oldest of these pods.
+        oldest: seconds for which the oldest one waits; None if none has a time of creation.
+        ages: number of pods that wait less than 10 s, 1 min, 10 min, 1 h, 1 d, and longer.
     """
 
     message: str
@@ -55,11 +55,11 @@ class Gang(_Wire, frozen=True):
 
     Attributes:
         name: namespace and name.
-        least: so many members run, or none; None where there is no PodGroup, or where each member
-            counts by itself.
-        placed: members with a node.
-        waiting: members without one.
-        pod: the first of these; empty if there is none.
+        least: minimum of members that run together; None without a PodGroup, or if it has no
+            minimum.
+        placed: number of members with a node.
+        waiting: number of members without a node.
+        pod: the first member without a node; empty if there is none.
     """
 
     name: str
@@ -83,15 +83,15 @@ class Now(_Wire, frozen=True):
     Attributes:
         missing: a notice about kinds that are not listed yet.
         is_live: whether the page should refresh.
-        queue: pods by part of the scheduler's queue; for files only the number that waits.
-        binds: pods that got a node, per second; None where there is no time.
+        queue: number of pods by part of the scheduler's queue; for files, of all pending pods.
+        binds: bound pods per second; None if the scene has only one time.
         arrivals: new pods, per second.
         series: arrivals and placements over time.
         heat: the use of the nodes.
         waiting: pods without a node by reason.
         gangs: pod groups with members, those that wait first; at most 50.
         devices: number of devices in use by class, or else by driver.
-        pending_claims: claims that have no devices.
+        pending_claims: number of claims without devices.
     """
 
     missing: str
@@ -155,7 +155,7 @@ def now_of(scene: Scene) -> Now:
 
 
 def _gangs(scene: Scene) -> tuple[Gang, ...]:
-    """The groups that the engine knows; none without their feature gates."""
+    """Return the groups in the engine; none without their feature gates."""
     known = scene.engine.core.groups
     found = [
         _gang(f"{namespace}/{name}", members)
@@ -177,7 +177,7 @@ def _gang(name: str, members: GroupMembers) -> Gang:
 
 
 def _needs_no_help(waiting: WaitingRow) -> bool:
-    """Whether the pods only wait for an attempt; these come last."""
+    """Return whether the pods only wait for an attempt; these come last."""
     return waiting.message == SOON
 
 
@@ -195,7 +195,7 @@ def _waiting(waiting: WaitingRow, now: datetime) -> PendingPods:
 
 
 def pods_of(scene: Scene, text: str, node: str) -> FoundPods:
-    """Pods whose name has a text in it, or that are on a node; those that wait come first."""
+    """Return pods whose name contains a text, or that are on a node; pending pods come first."""
     found = [pod for pod in scene.pods() if text in pod.key and (not node or pod.node_name == node)]
     found.sort(key=lambda pod: bool(pod.node_name))
     first = (FoundPod(pod.key, pod.node_name) for pod in found[:_LISTED])
@@ -203,7 +203,7 @@ def pods_of(scene: Scene, text: str, node: str) -> FoundPods:
 
 
 def pod_of(scene: Scene, name: str) -> PodPage:
-    """Build the page of one pod, given as namespace/name, or as a name that only one pod has.
+    """Build the page of one pod, given as namespace/name, or as a unique name.
 
     Raises:
         InputError: there is no such pod.
@@ -235,7 +235,7 @@ def pod_of(scene: Scene, name: str) -> PodPage:
 
 
 def _group_of(scene: Scene, explainer: Explainer, pod: PodInfo) -> GroupStanding | None:
-    """Return the standing of a waiting pod's group; if untried, say which members would fit."""
+    """Return the progress of a group; before its first attempt, the members that fit nowhere."""
     engine = scene.engine
     standing = group_standing(pod, engine)
     known = None if engine.core.groups is None else engine.core.groups.of_pod(pod)
@@ -255,7 +255,7 @@ def _group_of(scene: Scene, explainer: Explainer, pod: PodInfo) -> GroupStanding
 
 
 def with_past(page: PodPage, past: Iterable[StoryEntry], notes: tuple[str, ...]) -> PodPage:
-    """The page with more of the pod's past, by time."""
+    """Return the page with more entries of the pod's history, by time."""
     story = sorted((*page.story, *past), key=lambda entry: entry.time)
     return msgspec.structs.replace(page, story=tuple(story), notes=(*page.notes, *notes))
 
@@ -265,7 +265,7 @@ def _namespaces(pods: Iterable[PodInfo]) -> str:
 
 
 def names_of(scene: Scene) -> Names:
-    """Collect the names in the cluster that a change could refer to."""
+    """Return the names in the cluster to which a change could refer."""
     objects = scene.objects()
     nodes = [node.metadata.name for node in objects.nodes]
     taints = sorted({taint.key for node in objects.nodes for taint in node.spec.taints})

@@ -1,7 +1,7 @@
-"""The workers for pages' questions: one thread for short ones, others for long ones.
+"""The workers for requests of pages: one thread for short ones, others for long ones.
 
-The thread of short ones owns the scene and its engine. Long ones get objects that do not change,
-and an engine of their own; they end early when the page that asked is gone.
+The thread of short requests owns the scene and its engine. Long requests get immutable objects and
+their own engine; they end early when the page is closed.
 """
 
 import asyncio
@@ -20,22 +20,22 @@ _T = TypeVar("_T")
 _LONG_AT_ONCE: Final = 2
 _PROGRESS_SECONDS: Final = 0.2
 _FORESEEN_SECONDS: Final = 1.0
-"""No remaining time is reported before: it would be a guess."""
+"""Time before which no remaining time is estimated."""
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the page has gone
-    """The result of a long question is no longer needed."""
+    """The page of a long request was closed."""
 
 
 class ProgressUpdate(msgspec.Struct, frozen=True):
-    """The progress of a long question: the share done, and the seconds left, if estimated."""
+    """The progress of a long request: the share done, and the estimated seconds left, if known."""
 
     share: float
     left: float | None
 
 
 class Work:
-    """Both kinds of workers; `close` waits until nothing runs there."""
+    """Both kinds of workers; `close` waits until all tasks have ended."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
@@ -48,7 +48,7 @@ class Work:
         return await asyncio.get_running_loop().run_in_executor(self._short, task)
 
     async def long(self, task: Callable[[Progress], _T]) -> AsyncIterator[ProgressUpdate | _T]:
-        """Yield the progress of a task again and again, and finally its result.
+        """Yield the progress of a task repeatedly, and finally its result.
 
         The task ends soon after the iterator is closed.
         """
@@ -76,7 +76,7 @@ class Work:
             self._stops.discard(stop)
 
     def close(self) -> None:
-        """Stop the tasks that still run."""
+        """Stop running tasks, and wait until they have ended."""
         for stop in self._stops:
             stop.set()
         self._long.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The engine on files instead of a cluster: explain and simulate.
+"""Runs the engine on files instead of a cluster, to explain and to simulate.
 
-The same plugins, snapshot and queue as in the daemon; no API server, no clock but an injected one.
+Plugins, snapshot and queue are those of the daemon. There is no API server, and time is injected.
 """

@@ -1,10 +1,10 @@
-"""The defaults that an API server's admission adds to pods and claims written by hand.
+"""Adds the defaults of an API server's admission to pods and claims written by hand.
 
 Source: kubernetes plugin/pkg/admission (limitranger, priority, runtimeclass,
 defaulttolerationseconds, storage/storageclass/setdefault), pkg/apis/core/v1/defaults.go
 (SetDefaults_LimitRangeItem), pkg/apis/scheduling/v1/helpers.go (SystemPriorityClasses) v1.36. These
 plugins are on by default.
-Differs: a quota or a violated minimum or maximum refuses nothing.
+Differs: no object is refused because of a quota, a minimum or a maximum.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -101,9 +101,9 @@ _BUILT_IN: Final = (
 
 
 class Admission:
-    """The objects with admission's defaults, and their application.
+    """Keeps the objects that admission takes defaults from, and applies the defaults.
 
-    The two priority classes that every API server makes are always there.
+    The two priority classes that every API server creates are always among them.
     """
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
@@ -124,9 +124,9 @@ class Admission:
         self._add(msgspec.convert(raw, _TYPES[kind]))
 
     def completed(self, raw: Raw, warn: Callable[[str], None]) -> dict[str, Any]:
-        """Complete a pod or a claim with admission's defaults; `raw` names its namespace.
+        """Return a pod or a claim with admission's defaults; `raw` has a namespace.
 
-        Objects from an API server are complete. `warn` gets the reason if one would refuse it.
+        Objects from an API server are complete. `warn` gets the reason of a refusal by admission.
         """
         spec = raw.get("spec")
         if not isinstance(spec, Mapping):
@@ -145,7 +145,7 @@ class Admission:
         return [found for (each, *_), found in _sorted(self._objects) if each is type_]
 
     def _named(self, type_: type[Any], name: str, field: str, warn: Callable[[str], None]) -> Any:
-        """The class that a field names; None after a warning where there is none."""
+        """Return the class that a field names; warn and return None if it does not exist."""
         found = self._objects.get((type_, "", name))
         if found is None:
             kind = next(kind for kind, each in _TYPES.items() if each is type_)
@@ -221,7 +221,7 @@ class Admission:
         if spec.get("storageClassName") is not None or _BETA_CLASS in annotations:
             return {}
         defaults = [each for each in self._all(_StorageClass) if _is_default(each.metadata)]
-        # The newest counts, of equally old ones the first by name.
+        # The newest default class counts; of equally old ones, the first by name.
         defaults.sort(key=lambda each: each.metadata.name)
         newest = max(
             defaults, key=lambda each: each.metadata.creation_timestamp or "", default=None
@@ -230,7 +230,7 @@ class Admission:
 
 
 def is_complete(raw: Raw) -> bool:
-    """Whether an API server has written the object, so that admission has seen it."""
+    """Return whether an API server has stored the object, so that admission has completed it."""
     metadata = raw.get("metadata")
     return isinstance(metadata, Mapping) and bool(metadata.get("uid"))
 
@@ -259,7 +259,7 @@ def _with_resources(container: Any, limits: Raw, requests: Raw) -> Any:
 
 
 def _with_unready(tolerations: Any) -> Any:
-    """Add tolerations of nodes that stop answering, for five minutes, unless there are others."""
+    """Add tolerations of not-ready and unreachable nodes for five minutes, unless present."""
     written = tolerations or []
     if not isinstance(written, list):
         return written

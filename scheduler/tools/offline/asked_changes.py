@@ -1,4 +1,4 @@
-"""The changes requested from `what-if`, in the notation of its options and its page."""
+"""Parses the changes requested from `what-if`, in the notation of its options and its page."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from scheduler.tools.offline.what_if import HypotheticalChange
 
 
 class AddedNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """So many nodes like another one."""
+    """A number of nodes like another one."""
 
     count: int
     like: str

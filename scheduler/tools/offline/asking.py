@@ -1,6 +1,6 @@
-"""Extenders asked about clusters in files: the same questions, one after the other.
+"""Calls extenders about clusters in files, with the same requests as the daemon, synchronously.
 
-They are asked for verdicts and never to bind: an explanation must have no effect.
+Extenders are never called to bind: an explanation must have no effect.
 """
 
 import asyncio
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
 
 
 class WrittenObjects:
-    """Objects as files have them; see `client.extenders.WholeObjects`."""
+    """The objects of files with all fields; see `client.extenders.WholeObjects`."""
 
     def __init__(self, pods: Mapping[str, Written], nodes: Mapping[str, Written]) -> None:
         self._pods = pods
         self._nodes = nodes
 
     def pod(self, uid: str) -> bytes | None:
-        """A pod."""
+        """Return the pod with this UID, or None."""
         return None if uid not in self._pods else object_body(self._pods[uid])
 
     def node(self, name: str) -> bytes | None:
-        """A node."""
+        """Return the node of this name, or None."""
         return None if name not in self._nodes else object_body(self._nodes[name])
 
 
 class OfflineExtenders:
-    """Asks the extenders of a configuration.
+    """Calls the extenders of a configuration.
 
     Attributes:
-        extenders: all of them.
+        extenders: all extenders.
     """
 
     def __init__(self, extenders: Extenders, objects: WrittenObjects, clock: Clock) -> None:
         """Build the clients of the extenders.
 
         Raises:
-            ConnectionConfigError: an address, or a certificate, cannot be used.
+            ConnectionConfigError: the address or a certificate of an extender cannot be used.
         """
         self.extenders = extenders
         self._objects = objects
@@ -65,11 +65,11 @@ class OfflineExtenders:
         asyncio.run(self._client().close())
 
     def ask(self, question: Question, uid: str) -> Answer:
-        """One question, over a connection of its own."""
+        """Send one question over a new connection; return the answer."""
         return asyncio.run(self._ask(question, uid))
 
     def about_nodes(self, pod: PodInfo, names: tuple[str, ...]) -> Advice | None:
-        """Ask extenders about the nodes on which a pod fits; None if the pod concerns no extender.
+        """Ask extenders about feasible nodes; return None if no extender handles the pod.
 
         Raises:
             ExtenderError: an extender that is not ignorable has failed.
@@ -85,7 +85,7 @@ class OfflineExtenders:
     def about_candidates(
         self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
     ) -> Reviewed | None:
-        """Ask extenders to filter candidates of a preemption; None if it concerns no extender."""
+        """Ask extenders to filter candidates of a preemption; None if no extender handles it."""
         asked = self.extenders.about_candidates(pod)
         if not asked or not candidates:
             return None

@@ -1,4 +1,4 @@
-"""The number of further pods of a kind that fit, the limiting reasons, and unusable resources."""
+"""Counts the pods of a kind that still fit, the limiting reasons, and unusable resources."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -26,9 +26,9 @@ from scheduler.tools.offline.hypothetical_changes import copy_of
 from scheduler.tools.offline.progress import Progress, no_progress
 
 MAX_PODS: Final = 100_000
-"""Pods that are tried one after the other; each node is tried alone as often as it takes."""
+"""Pods at most that are placed one after the other; per node if the nodes are independent."""
 _SHAPES: Final = 200
-"""Most kinds of pods that are checked for unusable resources, the most frequent ones."""
+"""Kinds of pods at most, the most frequent ones, that are checked for unusable resources."""
 _NAME: Final = "capacity"
 
 
@@ -60,15 +60,15 @@ def capacity_of(
     pods: Iterable[PodInfo],
     progress: Progress = no_progress,
 ) -> Capacity:
-    """Count the further pods like this one that fit beside all that run; uses up the engine.
+    """Count the pods like this one that fit beside the assigned pods; the engine is changed.
 
-    Pending pods take no room. No pod is evicted. Scheduling gates do not count, and a member of a
-    pod group counts alone.
+    Pending pods take no room. No pod is evicted. Scheduling gates are ignored, and a member of a
+    pod group is tried alone.
 
-    `pods` are all pods of the cluster: the kinds that could use the free resources. A pending pod
+    `pods` are all pods of the cluster: their kinds could use the free resources. A pending pod
     like this one does not count.
 
-    `progress` receives the share of nodes that are full, or of room for pods that is taken: the
+    `progress` receives the share of nodes that are full, or of pod slots that are taken: the
     number of pods that fit is not known before.
 
     Raises:
@@ -92,7 +92,7 @@ def capacity_of(
 
 
 def _alone(framework: Framework, pod: PodInfo) -> PodInfo:
-    """The pod as it is tried by itself: what keeps pods out of the queue says nothing of room."""
+    """Return the pod without its gates and group, which do not depend on room."""
     spec = replace(pod.spec, scheduling_gates=())
     if framework.is_member(pod):
         spec = replace(spec, scheduling_group=None)
@@ -102,10 +102,10 @@ def _alone(framework: Framework, pod: PodInfo) -> PodInfo:
 def _each_node_alone(
     framework: Framework, kind: PodInfo, snapshot: Snapshot, progress: Progress
 ) -> tuple[Counter[str], Mapping[str, Status], bool]:
-    """Add a pod to every fitting node, again and again: each node depends on nothing else.
+    """Add pods to every feasible node until all are full: the nodes are independent.
 
     Returns:
-        The number of pods by node, the reasons of the others, and whether it stopped early.
+        The number of pods by node, the rejections of full nodes, and whether it stopped early.
     """
     taken: Counter[str] = Counter()
     last: dict[str, Status] = {}
@@ -127,13 +127,13 @@ def _each_node_alone(
 
 
 class _Copies:
-    """Pods like others; their claims, if they need any, come with them."""
+    """Makes pods like others, with their claims."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def of(self, pod: PodInfo, name: str) -> PodInfo:
-        """A pod that the engine does not know yet; its claims are there."""
+        """Return a new pod like another one; add its claims to the engine."""
         own, made = with_own_claims(copy_of(pod, name), pod, claims_known(self._engine))
         for kind, claim in made:
             self._engine.handle(ObjectSet(watched_kind(kind).name, claim), self._engine.core.now)
@@ -141,7 +141,7 @@ class _Copies:
 
 
 class _Counting(Driving):
-    """Notes on which nodes pods of a kind find room."""
+    """Counts the binds of pods of a kind by node."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -154,13 +154,13 @@ class _Counting(Driving):
 
     @override
     def evict(self, evict: Evict) -> None:
-        """No pod is evicted."""
+        """Evict no pod."""
 
 
 def _one_by_one(
     engine: Engine, kind: PodInfo, copies: _Copies, progress: Progress
 ) -> tuple[Counter[str], bool]:
-    """Place pods until none fits: the node of each pod decides where the next one fits."""
+    """Schedule pods one after the other until none fits: each placement affects the next."""
     driving = _Counting(engine)
     table = engine.core.snapshot.table
     room = max(1.0, float((table.max_pods - table.pod_count).sum()))
@@ -188,7 +188,7 @@ def fragmentation(
     snapshot: Snapshot,
     copy: Callable[[PodInfo, str], PodInfo] = copy_of,
 ) -> dict[str, float]:
-    """Compute the share of free amounts where no kind of pod fits, 0 to 1, by resource.
+    """Return by resource the share (0 to 1) of free amounts on nodes where no kind of pod fits.
 
     Only the most frequent kinds of `pods` count; `copy` builds a pod like one of them.
 

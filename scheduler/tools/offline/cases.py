@@ -1,4 +1,4 @@
-"""One case per line: objects and a configuration in, the answer out."""
+"""Answers cases, one per line: each has objects and a configuration."""
 
 from collections.abc import Collection
 
@@ -15,7 +15,7 @@ from scheduler.tools.offline.reading import InputError, objects_from_documents
 def answer_case(
     line: str, feature_gates: Collection[str] = (), *, preempts: bool = False
 ) -> Answer:
-    """Answer one case; a broken one results in an error, not a crash."""
+    """Answer one case; the answer to an invalid case is an error."""
     try:
         return _answer(line, feature_gates, preempts=preempts)
     except msgspec.DecodeError as problem:
@@ -39,10 +39,10 @@ def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Ans
 def load_case(
     case: object, feature_gates: Collection[str] = (), *, preempts: bool = False
 ) -> tuple[Profiles, ClusterState]:
-    """The profiles of a case, and its objects as an engine knows them.
+    """Return the profiles of a case, and its objects loaded into an engine.
 
     Raises:
-        SchedulerError: it cannot be read.
+        SchedulerError: the case cannot be read.
     """
     if not isinstance(case, dict):
         raise InputError('expected an object with "objects"')

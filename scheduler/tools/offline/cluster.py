@@ -1,4 +1,4 @@
-"""A cluster in memory, and the profiles that decide about its pods."""
+"""Loads a cluster into an engine in memory, with the profiles of a configuration."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,10 +49,10 @@ class ClusterState(msgspec.Struct, frozen=True):
     """A cluster loaded into an engine.
 
     Attributes:
-        engine: holds the objects; nothing has been decided.
-        waiting: the pods that the profiles are to place, by namespace and name.
-        others: number of waiting pods that no profile serves, by scheduler name.
-        asker: asks extenders; None if there are none, or none is to be asked.
+        engine: the engine with the objects; it has made no decision.
+        waiting: the pending pods of the profiles, by namespace and name.
+        others: number of pending pods without a profile, by scheduler name.
+        asker: calls extenders; None if there are none, or they must not be called.
     """
 
     engine: Engine
@@ -72,16 +72,16 @@ class ClusterState(msgspec.Struct, frozen=True):
 
 
 class Profiles:
-    """The frameworks of a configuration, and the scheduler names they serve.
+    """The frameworks of a configuration, by their scheduler names.
 
-    A profile may have no name, such as the default one when there is no configuration. Then it is
-    reported as `default-scheduler`, and serves that name and `stowage`. No cluster is changed, so
-    no other scheduler's pods are taken by mistake.
+    A profile may have no name, such as the default one without a configuration. Then it is reported
+    as `default-scheduler`, and used for that name and `stowage`. As no cluster is changed, no pods
+    of kube-scheduler are scheduled by mistake.
 
     Attributes:
         config: the effective configuration.
-        frameworks: by scheduler name.
-        is_named: False when the only profile was given no name.
+        frameworks: the frameworks by scheduler name.
+        is_named: False if the only profile has no name.
     """
 
     def __init__(
@@ -95,10 +95,10 @@ class Profiles:
         """Build the profiles.
 
         Args:
-            config: their configuration; None for the default profile.
-            out_of_tree: plugins beside the in-tree ones, by name.
-            tries_all_nodes: whether preemption tries every node that may help as a candidate.
-            is_named: False when the only profile of the configuration was given no name.
+            config: the configuration; None for the default profile.
+            out_of_tree: the out-of-tree plugins by name.
+            tries_all_nodes: whether preemption tries all potential nodes as candidates.
+            is_named: False if the only profile of the configuration has no name.
 
         Raises:
             SchedulerError: a profile cannot be built.
@@ -107,7 +107,7 @@ class Profiles:
         if tries_all_nodes:
             self.config = _with_all_candidates(self.config)
         self._builder = FrameworkBuilder(zero_clock, out_of_tree=out_of_tree)
-        # Only times in objects are compared with the present time.
+        # Used only to compare times in objects with the present time.
         self._builder.services.epoch = SystemClock().wall().timestamp()
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
@@ -117,13 +117,13 @@ class Profiles:
 
     @property
     def watched(self) -> tuple[ObjectKind, ...]:
-        """The kinds that the plugins declare, beside pods, nodes and namespaces."""
+        """The kinds that the plugins declare, except pods, nodes and namespaces."""
         return kinds_to_watch(self.frameworks.values())
 
     def beside(self, others: "Sequence[Profiles]", *, tries_all_nodes: bool = False) -> "Profiles":
-        """Return these profiles, those of others with free names, and kube-scheduler's.
+        """Return these profiles, profiles of others with other names, and kube-scheduler's.
 
-        Settings outside of profiles, such as extenders, are these profiles' own.
+        Settings outside of profiles, such as extenders, are those of this configuration.
 
         Raises:
             SchedulerError: a profile cannot be built.
@@ -140,7 +140,7 @@ class Profiles:
         return Profiles(config, self._out_of_tree, tries_all_nodes=tries_all_nodes)
 
     def again(self) -> "Profiles":
-        """Build the same profiles for another cluster: plugins keep the state of theirs.
+        """Build the same profiles for another cluster: plugins keep state about one cluster.
 
         Raises:
             SchedulerError: a profile cannot be built.
@@ -155,12 +155,12 @@ class Profiles:
         with_extenders: bool = True,
         progress: Progress = no_progress,
     ) -> ClusterState:
-        """Load objects into an engine, once; waiting pods arrive in the order of their creation.
+        """Load objects into a new engine, once; pods are added in the order of their creation.
 
-        `seed` breaks ties between nodes.
+        `seed` is that of the random numbers that break ties between nodes.
 
         Raises:
-            SchedulerError: an extender's address, or a certificate, cannot be used.
+            SchedulerError: the address or a certificate of an extender cannot be used.
         """
         engine = self.engine(seed, with_extenders=with_extenders, epoch=objects.time)
         engine.core.durations = objects.durations.copy()
@@ -204,9 +204,9 @@ class Profiles:
         take_outcome: TakeOutcome | None = None,
         epoch: float | None = None,
     ) -> Engine:
-        """A fresh engine; one at a time, as it shares its plugins with every other.
+        """Return a fresh engine; use only one at a time, since all share their plugins.
 
-        `epoch` is the time of day at which the clock of events showed 0; None for today.
+        `epoch` is the time of day at 0 of the events' clock, in seconds since 1970; None for now.
         """
         config = self.config
         if epoch is not None:
@@ -223,7 +223,7 @@ class Profiles:
         )
 
     def framework_of(self, pod: PodInfo) -> Framework:
-        """The profile that decides about the pod; the first one for another scheduler's pod."""
+        """Return the framework of the pod's profile; for other schedulers' pods, the first one."""
         own = self.frameworks.get(pod.spec.scheduler_name)
         return next(iter(self.frameworks.values())) if own is None else own
 
@@ -242,7 +242,7 @@ def _creation(pod: PodInfo) -> str:
 
 
 def _with_all_candidates(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """Return the configuration with preemption that leaves out no node."""
+    """Return the configuration in which preemption tries all potential nodes."""
     name = DefaultPreemption.NAME
     profiles = []
     for profile in config.profiles:

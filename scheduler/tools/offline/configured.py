@@ -1,4 +1,4 @@
-"""Profiles of a configuration, and a plugin that a command line names."""
+"""Builds the profiles of a configuration, and imports a plugin that a command line names."""
 
 import importlib
 import sys
@@ -8,6 +8,8 @@ from pathlib import Path
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.load import load
 from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
+from scheduler.config.problems import ConfigError
+from scheduler.config.source import with_lines
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.daemon.bootstrap import (
     args_types_of,
@@ -30,7 +32,7 @@ def profiles_from_text(
     """Build the profiles of a configuration from `source`; return them with its notices.
 
     Raises:
-        SchedulerError: the configuration is wrong, or names what does not exist.
+        SchedulerError: the configuration is wrong, or a plugin or file that it names is missing.
     """
     out_of_tree = out_of_tree_plugins()
     gates, settings = turned_on(feature_gates), map(str, unsupported_settings(feature_gates))
@@ -49,25 +51,37 @@ def profiles_from_text(
         )
 
     config = config_called(DEFAULT_PROFILE)
-    # A name that was written does not depend on what we would have called the profile.
+    _check_extenders(config, text, source)
+    # The profile has a written name if it does not change with the default name.
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
     lacking = map(str, unsupported(config, implemented.keys()))
     return profiles, (*settings, *lacking, *not_in_effect(config, implemented.keys()))
 
 
+def _check_extenders(config: KubeSchedulerConfiguration, text: str, source: str) -> None:
+    """Refuse extenders with a wrong address; their files may be those of another machine."""
+    if not config.extenders:
+        return
+    from scheduler.daemon.client.extenders import extender_problems  # noqa: PLC0415 - a tenth of a second for extenders only
+
+    refused = [*extender_problems(config.extenders, has_file=lambda _: True)]
+    if refused:
+        raise ConfigError(source, with_lines(refused, text))
+
+
 def plugin_called(text: str) -> tuple[str, tuple[type[Plugin], int]]:
-    """Name, class and weight of `MODULE:CLASS[=WEIGHT]`, the argument of --plugin.
+    """Return name, class and weight of `MODULE:CLASS[=WEIGHT]`, the argument of --plugin.
 
     Raises:
-        InputError: it is something else, or there is no such plugin.
+        InputError: the text has another form, or there is no such plugin.
     """
     path, has_weight, weight = text.partition("=")
     module, _, name = path.partition(":")
     if not (module and name) or (has_weight and not (weight.isascii() and weight.isdigit())):
         raise InputError(f"--plugin {text}: expected MODULE:CLASS or MODULE:CLASS=WEIGHT")
     if "" not in sys.path:
-        # The command does not look into the directory it is called in; people mean that one.
+        # Users expect modules of the working directory, which is not on the command's path.
         sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(module), name)

@@ -1,4 +1,4 @@
-"""The claims of hypothetical pods, as the controllers would create and free them.
+"""Creates and frees the claims of hypothetical pods, as the controllers would.
 
 Source: kubernetes pkg/controller/resourceclaim v1.36.
 """
@@ -35,12 +35,12 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 def with_own_claims(pod: PodInfo, like: PodInfo, claims: Claims) -> tuple[PodInfo, list[Made]]:
-    """A pod with claims of its own, made from the templates of the pod that it is like.
+    """Return a pod with its own claims, made from the templates of a similar pod.
 
     Args:
-        pod: the pod that might be there.
-        like: a pod whose claims have been made.
-        claims: those that are there.
+        pod: the hypothetical pod.
+        like: a similar pod, whose claims exist.
+        claims: the existing claims.
 
     Returns:
         The pod with the names of its claims, and the claims.
@@ -89,7 +89,7 @@ def claims_in(objects: ClusterObjects) -> Claims:
 
 
 def claims_known(engine: Engine) -> Claims:
-    """Return the claims that an engine knows; none of a kind that no plugin reads."""
+    """Return the claims in an engine; none of a kind that no plugin reads."""
     devices = catalog_of(engine)
     volumes = engine.core.states.known(VolumeCatalog)
     return Claims(
@@ -110,9 +110,9 @@ def add_watched(objects: ClusterObjects, added: Iterable[tuple[ObjectKind, Any]]
 def with_present_claims(
     watched: Iterable[tuple[ObjectKind, Any]], claims: Claims
 ) -> list[tuple[ObjectKind, Any]]:
-    """Objects to apply; a claim that is there already keeps its volume or its devices.
+    """Return the objects to apply; an existing claim keeps its volume or its devices.
 
-    The claims that are made for a pod alone go with the pod.
+    Claims that controllers make for a pod are replaced with the pod, and keep neither.
     """
     applied = []
     for kind, found in watched:

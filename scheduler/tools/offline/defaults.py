@@ -1,4 +1,4 @@
-"""The defaults that an API server adds to hand-written objects, as far as scheduling reads them.
+"""Adds an API server's defaults, as far as scheduling reads them, to hand-written objects.
 
 Source: kubernetes pkg/apis/core/v1/defaults.go (SetDefaults_Pod, SetDefaults_ResourceList) v1.36.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def in_namespace(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A namespaced object with the namespace it lands in when it names none."""
+    """Return a namespaced object with the default namespace if it names none."""
     metadata = raw.get("metadata", {})
     if not isinstance(metadata, dict) or metadata.get("namespace"):
         return dict(raw)
@@ -16,7 +16,7 @@ def in_namespace(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed_pod(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod with a namespace, a UID, requests where only limits are written, and host ports."""
+    """Return a pod with defaults: namespace, UID, requests from limits, and host ports."""
     pod = in_namespace(raw)
     metadata = pod.get("metadata")
     if isinstance(metadata, dict) and not metadata.get("uid"):

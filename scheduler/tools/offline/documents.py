@@ -1,4 +1,4 @@
-"""Documents in YAML or JSON: the contents of a file, each with its place."""
+"""Parses the documents of a YAML or JSON text, each with its place."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,24 +10,24 @@ from scheduler.errors import SchedulerError
 
 
 class InputError(SchedulerError):
-    """A file, document or field that cannot be read; the message names all three."""
+    """A file, document or field cannot be read; the message names all three."""
 
 
 def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    """The documents of a YAML or JSON text, each with its place.
+    """Yield the documents of a YAML or JSON text, each with its place.
 
     Raises:
-        InputError: the text is neither, or there is nothing in it.
+        InputError: the text is neither, or is empty.
     """
     try:
-        # JSON is the much faster case, and the usual one for whole clusters.
+        # JSON first: it is much faster to parse, and usual for whole clusters.
         yield source, msgspec.json.decode(text)
     except msgspec.DecodeError:
         yield from _yaml_documents(text, source)
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML as Kubernetes does: a time is a text."""
+    """Parses YAML as Kubernetes does: a time is a string."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -54,10 +54,10 @@ def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
 
 
 def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a document, which may be a list of them.
+    """Yield the objects of a document, which may be a list.
 
     Raises:
-        InputError: it is neither an object nor a list.
+        InputError: the document is neither an object nor a list.
     """
     if not isinstance(document, Mapping):
         raise InputError(f"{place}: expected a Kubernetes object, got {_shown(document)}")
@@ -66,7 +66,7 @@ def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]
         return
     items = document["items"]
     if items is None:
-        # Programs in Go write an empty list so.
+        # Go encodes a nil slice as null: an empty list.
         return
     if not isinstance(items, list):
         raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
@@ -75,7 +75,7 @@ def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]
         at = f"{place}: items[{index}]"
         if not isinstance(item, Mapping):
             raise InputError(f"{at}: expected a Kubernetes object, got {_shown(item)}")
-        # The items of a PodList carry no kind of their own.
+        # The items of a PodList have no kind.
         yield at, item if "kind" in item or not item_kind else {**item, "kind": item_kind}
 
 

@@ -1,4 +1,4 @@
-"""A driver that carries out instructions at once: no API server, no time, nothing refused."""
+"""A driver that carries out instructions at once, without API server, clock and failures."""
 
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import (
@@ -39,7 +39,7 @@ class Driving:
             self.carry_out(instruction)
 
     def carry_out(self, instruction: Instruction) -> None:
-        """Carry out one instruction; those that only inform people are ignored."""
+        """Carry out one instruction; ignore those that only write logs, events or status."""
         if isinstance(instruction, RunPreBind):
             self.prepare(instruction)
         elif isinstance(instruction, Bind):
@@ -53,7 +53,7 @@ class Driving:
                 self.handle(event)
 
     def ask(self, ask: Ask) -> None:
-        """Ask an extender, and wait for its answer."""
+        """Ask an extender synchronously, and submit its answer."""
         found = self.engine.attempts.extender_calls.question(ask.question)
         if found is not None and self._asker is not None:
             question, pod = found
@@ -68,7 +68,7 @@ class Driving:
         self.handle(PreBound(run.attempt))
 
     def bind(self, bind: Bind) -> None:
-        """Bind the pod, and report it as the watch would: pods that wait for such a pod wake up."""
+        """Bind the pod, and submit it as the watch would, which may requeue other pods."""
         attempt = self.engine.attempts.get(bind.attempt)
         if attempt is not None:
             pod = attempt.pod

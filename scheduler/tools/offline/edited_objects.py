@@ -1,6 +1,6 @@
-"""Edits of one node or one waiting pod, for `what-if`: the changes that page "Pod" suggests.
+"""Edits one node or one pending pod, for `what-if`: the changes that the page "Pod" suggests.
 
-Each changes `ClusterObjects` in place, as those in `hypothetical_changes` do.
+Each function changes `ClusterObjects` in place, as those in `hypothetical_changes`.
 """
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from scheduler.tools.offline.reading import ClusterObjects, InputError
 
 
 def uncordon(objects: ClusterObjects, name: str) -> list[PodInfo]:
-    """Let pods go to a cordoned node again.
+    """Uncordon a node.
 
     Raises:
         InputError: there is no such node, or it is not cordoned.
@@ -34,10 +34,10 @@ def uncordon(objects: ClusterObjects, name: str) -> list[PodInfo]:
 
 
 def label(objects: ClusterObjects, text: str) -> list[PodInfo]:
-    """Give a node a label, NODE:KEY=VALUE, or take one away, NODE:KEY-.
+    """Set a label of a node, NODE:KEY=VALUE, or remove one, NODE:KEY-.
 
     Raises:
-        InputError: it cannot be read, or there is no such node or label.
+        InputError: the text cannot be parsed, or there is no such node or label.
     """
     about = f"--label {text}"
     name, _, written = text.partition(":")
@@ -61,10 +61,10 @@ def label(objects: ClusterObjects, text: str) -> list[PodInfo]:
 
 
 def tolerate(objects: ClusterObjects, text: str) -> list[PodInfo]:
-    """Let a pod tolerate a taint: [NAMESPACE/]POD:KEY[=VALUE][:EFFECT], without a value any.
+    """Add a toleration to a pod: [NAMESPACE/]POD:KEY[=VALUE][:EFFECT], without VALUE of any value.
 
     Raises:
-        InputError: it cannot be read, or there is no such pod.
+        InputError: the text cannot be parsed, or there is no such pod.
     """
     about = f"--tolerate {text}"
     named, *rest = text.split(":")

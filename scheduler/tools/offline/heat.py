@@ -1,4 +1,4 @@
-"""The use of each node, as columns: the data of a heat map."""
+"""Computes the data of a heat map: the use of each node, in columns."""
 
 import msgspec
 import numpy as np
@@ -12,12 +12,12 @@ class Heat(msgspec.Struct, frozen=True):
     """All nodes, sorted by name.
 
     Attributes:
-        names: of the nodes.
-        zones: their zones, sorted.
-        zone: by node, the number of its zone.
-        closed: by node, whether it takes no pods.
-        shares: by resource and node, the share of its capacity that is requested, 0 to 1 (above
-            when over-committed); None if it has none.
+        names: the names of the nodes.
+        zones: the zones of the nodes, sorted.
+        zone: by node, the index of its zone.
+        closed: by node, whether it is unschedulable.
+        shares: by resource and node, the share of its capacity that is requested, 0 to 1 (more if
+            over-committed); None if it has no such resource.
     """
 
     names: list[str]
@@ -28,7 +28,7 @@ class Heat(msgspec.Struct, frozen=True):
 
 
 def heat_of(snapshot: Snapshot) -> Heat:
-    """The nodes of a snapshot; resources that no node has are left out."""
+    """Return the use of the nodes of a snapshot, without resources that no node has."""
     table = snapshot.table
     rows = np.array(sorted(table.live_rows().tolist(), key=lambda row: table.names[row]), np.intp)
     nodes = [snapshot.node(row) for row in rows.tolist()]

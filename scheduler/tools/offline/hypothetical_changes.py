@@ -1,8 +1,8 @@
-"""Hypothetical changes to a cluster, for `what-if`.
+"""Applies hypothetical changes to a cluster, for `what-if`.
 
-Each takes `ClusterObjects` and changes them in place. It raises `InputError` if it names an object
-that does not exist. A pod that its controller would create again waits for a node under its old
-name. Each returns the pods that lose their node and that no controller creates again.
+Each function changes `ClusterObjects` in place, and raises `InputError` for an object that does not
+exist. A pod that its controller would create again becomes pending under its old name. Returned are
+the pods that lose their node and that no controller creates again.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ from scheduler.tools.offline.reading import ClusterObjects, InputError
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _STAYING: Final = frozenset({"DaemonSet", "Node"})
-"""Controllers that keep their pods on a drained node: static pods are the node's own."""
+"""Controllers whose pods stay on a drained node; that of static pods is the node."""
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 _HASH: Final = "pod-template-hash"
 _BY_DEPLOYMENT: Final = "Deployment"
@@ -55,7 +55,7 @@ _KINDS: Final = {
 _SHORT: Final = {"deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"}
 _SHORT_TOO: Final = {"sts": "statefulset", "ds": "daemonset", "po": "pod"}
 MAX_ADDED: Final = 100_000
-"""Nodes or pods that one change may add."""
+"""Nodes or pods at most that one change adds."""
 
 
 def controller_of(pod: PodInfo) -> OwnerReference | None:
@@ -75,7 +75,7 @@ def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
 
 
 def cordoned(node: Node, *, is_cordoned: bool = True) -> Node:
-    """The node, cordoned or not, with the taint that the control plane keeps in step."""
+    """Return the node, cordoned or not, with the taint that the control plane would set."""
     taints = [taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key]
     if is_cordoned:
         taints.append(UNSCHEDULABLE_TAINT)
@@ -84,7 +84,7 @@ def cordoned(node: Node, *, is_cordoned: bool = True) -> Node:
 
 
 def waiting_again(pod: PodInfo) -> PodInfo:
-    """Build the pod with which a controller replaces a deleted one: it is the youngest."""
+    """Return the pod with which a controller replaces a deleted one; it is the newest pod."""
     metadata = replace(
         pod.pod.metadata,
         uid=f"{pod.uid}-again",
@@ -95,10 +95,10 @@ def waiting_again(pod: PodInfo) -> PodInfo:
 
 
 def remove_taint(objects: ClusterObjects, taint: str) -> list[PodInfo]:
-    """Take a taint off all nodes: KEY[=VALUE][:EFFECT], as `kubectl taint` writes it.
+    """Remove a taint from all nodes: KEY[=VALUE][:EFFECT], as `kubectl taint` writes it.
 
     Raises:
-        InputError: no node has it.
+        InputError: no node has the taint.
     """
     named, _, effect = taint.partition(":")
     key, has_value, value = named.partition("=")
@@ -122,7 +122,7 @@ def remove_taint(objects: ClusterObjects, taint: str) -> list[PodInfo]:
 
 
 def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
-    """Add nodes that are like another, ready and empty.
+    """Add nodes like another one, ready and without pods.
 
     Raises:
         InputError: there is no such node.
@@ -143,7 +143,7 @@ def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
 
 
 def node_like(node: Node, name: str) -> Node:
-    """Another node of the same kind: ready, schedulable, with a name and hostname of its own."""
+    """Return a node like another one: ready, schedulable, with its own name and hostname."""
     taints = tuple(t for t in node.spec.taints if not t.key.startswith(_CONDITION_TAINTS))
     labels = dict(node.metadata.labels)
     if HOSTNAME in labels:
@@ -156,13 +156,13 @@ def node_like(node: Node, name: str) -> Node:
 
 
 def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo]:
-    """Give a workload more or fewer pods: KIND/[NAMESPACE/]NAME.
+    """Scale a workload, KIND/[NAMESPACE/]NAME, to a number of pods.
 
-    More are like those that are there; of fewer those go that the ReplicaSet controller takes
-    first: pods without a node, then the youngest.
+    New pods are like existing ones. Removed are those that the ReplicaSet controller removes first:
+    pods without a node, then the newest.
 
     Raises:
-        InputError: no pod is of the workload.
+        InputError: the workload has no pods.
     """
     about = f"--scale {workload}"
     members = _members(objects, workload, about)
@@ -186,7 +186,7 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
     """Delete a pod or node, or all pods of a workload: KIND/[NAMESPACE/]NAME.
 
     Raises:
-        InputError: there is no such thing.
+        InputError: there is no such object.
     """
     about = f"--delete {what}"
     kind, _, name = what.partition("/")
@@ -206,8 +206,8 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
 def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     """Add objects, and replace those of the same kind and name.
 
-    An existing pod keeps its node, an existing claim its volume or devices. The pods of a workload
-    are created anew.
+    An existing pod keeps its node, an existing claim its volume or devices. The pods of an existing
+    workload are replaced.
     """
     made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
     _remove_pods(
@@ -230,7 +230,7 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
 
 
 def copy_of(pod: PodInfo, name: str) -> PodInfo:
-    """Another pod of the same kind, without a node."""
+    """Return a pod like another one, with a new name and without a node."""
     metadata = replace(
         pod.pod.metadata,
         name=name,
@@ -247,7 +247,7 @@ def _moves(pod: PodInfo) -> bool:
 
 
 def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
-    """Take the pods off their nodes; return those that no controller makes again."""
+    """Delete pods and create those that have a controller again; return the others."""
     lasting = [pod for pod in leaving if not pod.is_terminating]
     again = [pod for pod in lasting if controller_of(pod) is not None]
     claims = claims_in(objects)
@@ -257,7 +257,7 @@ def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
 
 
 def _remove_pods(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
-    """Remove pods, with their own claims, and free their devices."""
+    """Remove pods with their own claims, and free their devices."""
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     free_claims(objects, uids)
@@ -268,7 +268,7 @@ def _add_pods(
     pods: Iterable[tuple[PodInfo, PodInfo]],
     claims: Claims | None = None,
 ) -> None:
-    """Add pods, each with claims of its own like those of another pod."""
+    """Add pods, each with its own claims, which are like those of another pod."""
     known = claims_in(objects) if claims is None else claims
     made: list[Made] = []
     for pod, like in pods:
@@ -284,7 +284,7 @@ def _info(pod: PodInfo, metadata: PodMeta) -> PodInfo:
 
 
 def named_node(objects: ClusterObjects, name: str, about: str) -> Node:
-    """Return the node of a name.
+    """Return the node of this name.
 
     Raises:
         InputError: there is no such node; `about` is the place of the name.
@@ -306,10 +306,10 @@ def put_node(objects: ClusterObjects, node: Node) -> None:
 
 
 def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:
-    """Return the pod of a name, NAMESPACE/NAME or NAME if only one namespace has it.
+    """Return the pod of a name, NAMESPACE/NAME or NAME if it is unique.
 
     Raises:
-        InputError: there is none, or there are several; `about` is the place of the name.
+        InputError: there is no such pod, or there are several; `about` is the place of the name.
     """
     found = _members(objects, f"pod/{name}", about)
     if not found:
@@ -318,7 +318,7 @@ def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:
 
 
 def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:
-    """The pods of a workload by age; a pod is its own."""
+    """Return the pods of a workload by age; for a pod, the pod itself."""
     kind, namespace, name = _parts(what, about)
     is_meant = _is_the_pod if kind == "Pod" else _is_of(kind)
     pods = (p for p in objects.pods if namespace in ("", p.namespace) and is_meant(p, name))
@@ -359,7 +359,7 @@ def _is_of(kind: str) -> Callable[[PodInfo, str], bool]:
             return False
         if kind != _BY_DEPLOYMENT:
             return owner.kind == kind and owner.name == name
-        # A Deployment's ReplicaSet has its name and the hash that its pods carry.
+        # A Deployment's ReplicaSet has the name of the Deployment and the hash label of its pods.
         names: Iterable[str] = (name, f"{name}-{pod.labels.get(_HASH, '')}")
         return owner.kind == "ReplicaSet" and owner.name in names
 

@@ -1,4 +1,4 @@
-"""Messages about problems in an object, with the path to the field."""
+"""Describes problems of an object, with the path to the field."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
 _FIELD_OPERATORS: Final = frozenset({"In", "NotIn"})
 _Word: TypeAlias = tuple[str, str, frozenset[str]]
-"""The path to a field, its value, and the values that mean something there."""
+"""The path to a field, its value, and the allowed values."""
 
 
 _TOLERATION_OPERATORS: Final = frozenset({"", "Equal", "Exists", "Lt", "Gt"})
@@ -38,7 +38,7 @@ _ACTIONS: Final = frozenset({"DoNotSchedule", "ScheduleAnyway"})
 
 
 def of_required(pod: Pod) -> str | None:
-    """Describe a field of a pod that an API server requires and that is missing, or None.
+    """Describe a missing field of a pod that an API server requires; None if there is none.
 
     Source: kubernetes pkg/apis/core/validation (ValidatePodSpec, validatePodAffinityTerm,
     ValidateTopologyKeySpreadConstraint).
@@ -73,9 +73,9 @@ def _topology_keys(spec: PodSpec) -> Iterator[tuple[str, str]]:
 
 
 def of_words(pod_or_node: Pod | Node) -> str | None:
-    """Describe a word that is none of the allowed values of its field, or None.
+    """Describe a value that its field does not allow; None if there is none.
 
-    An API server refuses such objects. Scheduling would treat the word as one that never matches.
+    An API server refuses such objects. Plugins would treat the value as one that never matches.
     """
     if isinstance(pod_or_node, Pod):
         words = _words_of_pod(pod_or_node)
@@ -122,7 +122,7 @@ def _words_of_term(at: str, term: NodeSelectorTerm) -> Iterator[_Word]:
 
 
 def of_type(problem: msgspec.ValidationError, raw: Mapping[str, Any]) -> str:
-    """Describe a field that has the wrong type, or is missing."""
+    """Describe a field that has a wrong type or is missing."""
     text, _, path = str(problem).partition(" - at `$")
     path = _with_key(path.removesuffix("`").lstrip("."), raw)
     if (missing := _MISSING.search(text)) is not None:
@@ -147,7 +147,7 @@ def _in_words(types: str) -> str:
 
 
 def _with_key(path: str, raw: Mapping[str, Any]) -> str:
-    """Add the key that the decoder leaves out of a path: the first whose value is no text."""
+    """Add the key that the decoder leaves out of a path: the first whose value is no string."""
     before, found, after = path.partition(_ANY_KEY)
     if not found:
         return path
@@ -171,7 +171,7 @@ def _at(raw: Any, path: str) -> Any:
 
 
 def _unreadable(value: Any, path: str, field: str = "") -> Iterator[str]:
-    """The paths of quantities that do not parse and of operators that do not exist."""
+    """Yield the paths of invalid quantities and unknown operators."""
     if isinstance(value, list):
         for i, item in enumerate(value):
             yield from _unreadable(item, f"{path}[{i}]", field)

@@ -1,4 +1,4 @@
-"""The progress of a long computation; its receiver may end the computation."""
+"""Reports the progress of a long computation to a receiver, which may end the computation."""
 
 from collections.abc import Callable, Generator, Iterable
 from typing import TypeAlias, TypeVar
@@ -16,7 +16,7 @@ def no_progress(_share: float) -> None:
 def with_progress(
     shares: Iterable[tuple[float, _T]], progress: Progress
 ) -> Generator[_T, None, None]:
-    """Yield the items, and report the share of each before it is processed."""
+    """Yield the items; report the share of each one before it is processed, and 1 at the end."""
     for share, item in shares:
         progress(share)
         yield item

@@ -1,7 +1,7 @@
-"""Kubernetes objects from files: YAML or JSON, single, List, or many documents.
+"""Reads Kubernetes objects from files: YAML or JSON, single, List, or many documents.
 
-Objects are completed as an API server would have completed them, as far as scheduling reads them:
-defaults always, and the additions of admission and controllers for objects that users submit.
+Objects are completed as by an API server, as far as scheduling reads them: with defaults always,
+and with the additions of admission and controllers for submitted objects.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -50,7 +50,7 @@ __all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_
 _GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
     kind.declared.api_version: kind for kind in POD_GROUPS.places
 }
-"""Pod groups by the version of the API; all are passed on as one kind."""
+"""The kinds of pod groups by API version; all become one kind."""
 _WATCHED: Final[Mapping[str, ObjectKind]] = {
     kind.kind: kind for kind in (*FOR_PLUGINS, TAINT_RULES.declared, POD_GROUP_KIND)
 }
@@ -73,7 +73,7 @@ CLUSTER_WIDE: Final = frozenset(
 """Kinds without namespaces."""
 _VOLUME_CLAIM: Final = "PersistentVolumeClaim"
 _ADMITTED: Final = frozenset({"Pod", _VOLUME_CLAIM})
-"""Kinds that admission completes: from all other objects, so they are read last."""
+"""Kinds that admission completes by other objects, so that they are read last."""
 _CORE: Final = "v1"
 _INVALID: Final = (
     InvalidPodError,
@@ -87,22 +87,22 @@ _TEMPLATE: Final = "ResourceClaimTemplate"
 _RESOURCE: Final = "resource.k8s.io/v1"
 
 Written: TypeAlias = bytes | Mapping[str, Any]
-"""An object as an API server or a file has it."""
+"""An object with all fields, as bytes or as plain values."""
 
 
 class ClusterObjects:
-    """The objects in the input. The last one counts of several with the same name.
+    """The objects of the input; of several with the same name, the last one counts.
 
     Attributes:
         nodes: all nodes, by name.
-        pods: pods that have not ended, by namespace and name.
-        namespaces: namespaces.
-        watched: kind and object of each further object that plugins watch.
-        written_nodes: nodes by name as they were written.
-        written_pods: pods by UID as they were written.
-        warnings: likely mistakes: the objects are read all the same, or left out.
+        pods: non-terminal pods, by namespace and name.
+        namespaces: all namespaces.
+        watched: kind and object of the other objects, which plugins watch.
+        written_nodes: nodes with all fields, by name.
+        written_pods: pods with all fields, by UID.
+        warnings: likely mistakes in objects, which are read or left out.
         left_out: the warnings about objects that are left out.
-        durations: run times of pods that have ended.
+        durations: run times of terminal pods.
         time: the time of day of this state, in seconds since 1970; None for now.
         admission: the defaults for submitted pods and claims.
     """
@@ -128,7 +128,7 @@ class _Named(msgspec.Struct):
 
 
 class _FieldError(Exception):
-    """A field is required and empty, or holds a word that means nothing there."""
+    """A required field is empty, or a field has a value that is not allowed."""
 
 
 _Object = TypeVar("_Object", Pod, Node)
@@ -147,9 +147,9 @@ class _Collector:
     Args:
         admission: completes submitted objects, and collects further defaults; None if objects
             come from an API server. With it workloads are read as the pods that they would create.
-        known: nodes beside those that are read.
-        pods: pods beside those that are read.
-        watched: the kinds that plugins watch; those that only plugins know are read as they are.
+        known: existing nodes, besides those that are read.
+        pods: existing pods, besides those that are read.
+        watched: the kinds that plugins watch; those that only plugins know stay plain values.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class _Collector:
                 self._take(raw, kind, at)
 
     def _is_read(self, kind: str, version: str) -> bool:
-        """Whether scheduling reads the kind; other groups have a PodGroup as well."""
+        """Return whether scheduling reads the kind; other API groups have a PodGroup too."""
         if kind == POD_GROUP_KIND.kind and not is_core(version):
             return False
         return kind in self._takers or kind in _WATCHED or kind in KINDS
@@ -240,7 +240,7 @@ class _Collector:
             self._decode(raw, kind, place)
 
     def _admit(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
-        """Take a pod or a claim, completed by all other objects."""
+        """Add a pod or a claim, completed by admission with the other objects."""
         if kind == "Pod":
             raw = self._without_uid_of_others(raw, place)
         if self._admission is not None and not is_complete(raw):
@@ -255,7 +255,7 @@ class _Collector:
         self._decode(raw, kind, place)
 
     def _without_uid_of_others(self, pod: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-        """The pod, without its UID if another pod has it: then it is a renamed copy of that one."""
+        """Return the pod without its UID if another pod has it: the pod is a renamed copy then."""
         metadata = pod["metadata"]
         uid, key = str(metadata.get("uid") or ""), f"{metadata['namespace']}/{metadata['name']}"
         other = self._uids.setdefault(uid, key) if uid else key
@@ -266,7 +266,7 @@ class _Collector:
         return {**pod, "metadata": left}
 
     def _admit_claims_of(self, pod: Mapping[str, Any], place: str) -> None:
-        """Take the claims of a pod's ephemeral volumes, but for those that there are."""
+        """Add the claims of a pod's ephemeral volumes that do not exist yet."""
         for claim in claims_of_ephemeral_volumes(completed_pod(pod)):
             key = (_VOLUME_CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
             if key not in self._places:
@@ -290,7 +290,7 @@ class _Collector:
             raise InputError(f"{place}: {input_errors.of_value(told, raw)}") from problem
 
     def result(self) -> ClusterObjects:
-        """The objects in the order in which an API server lists them.
+        """Return the objects in the order in which an API server lists them.
 
         Raises:
             InputError: the pods of a workload cannot be built.

@@ -1,1 +1,1 @@
-"""Pages for a browser: a shell, styles and modules as they are, and pages without a server."""
+"""Pages for a browser: their HTML, styles and modules, served or saved as complete files."""

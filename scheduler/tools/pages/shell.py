@@ -1,7 +1,7 @@
-"""The HTML around the pages: served ones, and whole ones to save and to attach to a ticket.
+"""Builds the HTML of pages: of served ones, and of complete files to save.
 
-No name from a cluster enters this HTML: a page's data is JSON that its modules turn into text
-nodes. The policies forbid every script but those of the package.
+No name from a cluster enters this HTML: a page's data is JSON, from which its modules make text
+nodes. The policies forbid all scripts except those of the package.
 """
 
 import re
@@ -68,7 +68,7 @@ def saved_page(page: Page, data: object) -> bytes:
     policy = _SAVED_POLICY.format(
         scripts=f"{_hash(plots)} {_hash(script)}", styles=" ".join(map(_hash, styles))
     )
-    # Within a script element only "<" could end it, or begin a comment.
+    # Only "<" could end a script element, or begin a comment in it.
     written = msgspec.json.encode({"page": page, "data": data}).replace(b"<", b"\\u003c")
     style = "".join(f"<style>{text}</style>\n" for text in styles)
     before = (

@@ -1,4 +1,4 @@
-"""Many replays: recordings under many configurations and what-ifs, on all processors or machines.
+"""Replays recordings under many configurations and what-ifs, on several processors or machines.
 
 `candidates` reads the configurations, `what_if` changes a recorded cluster, `run` is one replay,
 `executors` carries runs out, `directory` keeps their results, and `ranking` and `picture` evaluate

@@ -1,4 +1,4 @@
-"""The configurations of a sweep: the files of a directory, or the points of a grid."""
+"""Reads the configurations of a sweep: the files of a directory, or the points of a grid."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -13,7 +13,7 @@ from scheduler.config.write import dump
 from scheduler.tools.offline.reading import InputError, documents_from_text
 
 MAX_CANDIDATES: Final = 10_000
-"""Most points of a grid: a mistake in a file must not cause months of replays."""
+"""Points at most of a grid: a mistake in a file must not cause months of replays."""
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -35,7 +35,7 @@ class _Grid(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """A grid file.
 
     Attributes:
-        configuration: the file that all points start from, relative to this one; the recorded
+        configuration: the file with the configuration to vary, relative to this one; the recorded
             configuration if empty.
         weights: by score plugin, the weights to try; 0 switches its scores off.
         args: by plugin and path in its arguments (`scoringStrategy.type`), the values to try.
@@ -53,10 +53,10 @@ RECORDED: Final = CandidateConfig("recorded")
 
 
 def from_directory(directory: Path) -> list[CandidateConfig]:
-    """A candidate for each YAML or JSON file of a directory, by name.
+    """Return a candidate for each YAML or JSON file of a directory, by name.
 
     Raises:
-        InputError: there is none, or one cannot be read.
+        InputError: there is no such file, or one cannot be read.
     """
     try:
         paths = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)
@@ -76,9 +76,9 @@ def from_directory(directory: Path) -> list[CandidateConfig]:
 
 
 def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[CandidateConfig]:
-    """A candidate for each combination of the values in a grid file.
+    """Return a candidate for each combination of the values in a grid file.
 
-    `recorded` is the configuration to start from if the file names none.
+    `recorded` is the configuration to vary if the file names none.
 
     Raises:
         InputError: the file cannot be read, is no grid, or has too many points.
@@ -165,7 +165,7 @@ def _candidate(
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: int) -> None:
-    """As `plugins` has it in v1: a weight of 0 is the default there, so that disables instead."""
+    """Set a weight in `plugins`; for 0, which means the default there, disable the plugin."""
     plugins = profile.setdefault("plugins", {})
     if weight == 0:
         score = plugins.setdefault("score", {})

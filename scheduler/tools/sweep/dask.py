@@ -1,4 +1,4 @@
-"""Workers of Dask. Imported only where the extra `dask` is wanted."""
+"""Workers of Dask. Importing this module needs the extra `dask`."""
 
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
@@ -15,7 +15,7 @@ CONNECT_SECONDS: Final = 10
 
 
 def dask(address: str) -> Workers:
-    """The workers of the Dask scheduler at an address; they need the same version of Stowage."""
+    """Return the workers of a Dask scheduler; they need the same version of Stowage."""
 
     @contextmanager
     def opened() -> Iterator[Executor]:

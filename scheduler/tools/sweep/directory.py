@@ -1,6 +1,6 @@
 """The directory of a sweep: one file for each finished run, and the tables made from all of them.
 
-An interrupted sweep continues where it was: a run whose file exists is not carried out again.
+An interrupted sweep can be continued: a run whose file exists is not carried out again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,10 +36,10 @@ class SweepDirectory:
     """The directory with the results of a sweep."""
 
     def __init__(self, path: Path) -> None:
-        """Make the directory if it is not there.
+        """Create the directory if it does not exist.
 
         Raises:
-            InputError: it cannot be made.
+            InputError: the directory cannot be created.
         """
         self.path = path
         self._runs = path / "runs"
@@ -64,10 +64,10 @@ class SweepDirectory:
         return found
 
     def keep(self, result: TaskResult) -> None:
-        """Write the result of a run, whole or not at all.
+        """Write the result of a run as a whole, or not at all.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: the file cannot be written.
         """
         file = self._file(result.task)
         beside = file.with_suffix(".part")
@@ -78,10 +78,10 @@ class SweepDirectory:
             raise _problem(file, problem) from problem
 
     def write_table(self, tasks: Sequence[Task], results: dict[str, TaskResult]) -> Path:
-        """Write `results.parquet`: in the order of the tasks, not of their ends.
+        """Write `results.parquet`, in the order of the tasks, not of their ends.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: the file cannot be written.
         """
         rows = [msgspec.to_builtins(row) for task in tasks for row in results[task.digest].rows]
         file = self.path / RESULTS

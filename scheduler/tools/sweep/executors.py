@@ -1,8 +1,8 @@
-"""Carries tasks out on a pool of processes or on Dask, through the futures of the standard library.
+"""Runs tasks on a pool of processes or on Dask, by futures of the standard library.
 
-A worker that dies breaks a pool of processes: a new pool carries out the remaining tasks. Dask
-gives the tasks of a dead worker to others by itself. A task that a dead worker may have finished is
-carried out again; its result is the same.
+A dead worker breaks a pool of processes: a new pool runs the remaining tasks. Dask itself gives the
+tasks of a dead worker to others. A task that a dead worker may have finished runs again, with the
+same result.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,19 +24,19 @@ from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.run import Task, TaskResult, carry_out
 
 MAX_VAIN_ROUNDS: Final = 3
-"""So often workers may die in a row without one task finished."""
+"""Pools at most that break in a row without a finished task."""
 PATIENCE_SECONDS: Final = 60.0
-"""After so long without a finished task those under way are named, and again when it doubles."""
+"""Time without a finished task after which running tasks are named, and again when it doubles."""
 
 Silence: TypeAlias = Callable[[float, list[Task]], None]
-"""Called with the seconds without a finished task, and with the tasks under way, oldest first."""
+"""Called with the seconds without a finished task, and with the running tasks, oldest first."""
 
 
 class Workers(msgspec.Struct, frozen=True):
-    """The workers that carry tasks out.
+    """The workers that run tasks.
 
     Attributes:
-        opened: opens an executor, and closes it at the end.
+        opened: opens an executor as a context, and closes it at its end.
         lost: the exceptions that a future raises when a worker has died.
     """
 
@@ -45,7 +45,7 @@ class Workers(msgspec.Struct, frozen=True):
 
 
 def processes(jobs: int) -> Workers:
-    """Return workers in so many processes of this machine.
+    """Return workers in `jobs` processes of this machine.
 
     They are spawned: a fork would copy threads and open connections of this process.
     """
@@ -64,17 +64,17 @@ def carry_out_all(
     on_silence: Silence = lambda _seconds, _tasks: None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Carry out all tasks, in any order; each result is taken once.
+    """Run all tasks, in any order; pass each result once to `take`.
 
     Args:
         tasks: the tasks.
         workers: the workers.
         take: called with each result.
-        on_silence: called when no task has finished for long: a worker may hang.
-        patience_seconds: so long.
+        on_silence: called after `patience_seconds` without a finished task: a worker may hang.
+        patience_seconds: see `PATIENCE_SECONDS`.
 
     Raises:
-        InputError: workers die and nothing gets done.
+        InputError: workers die repeatedly, and no task is finished.
     """
     left = {task.digest: task for task in tasks}
     vain = 0
@@ -96,11 +96,11 @@ def _one_round(
     on_silence: Silence,
     patience_seconds: float,
 ) -> None:
-    """Carry tasks out until all are done, or a dead worker breaks the pool."""
+    """Run tasks until all are done, or a dead worker breaks the pool."""
     done: SimpleQueue[Future[TaskResult]] = SimpleQueue()
     with workers.opened() as executor:
         futures: dict[Future[TaskResult], Task] = {}
-        # A worker may die while tasks are still given out: those left are the next round's.
+        # A worker may die while tasks are submitted: the next round runs the remaining ones.
         with suppress(*workers.lost):
             for task in left.values():
                 future = executor.submit(carry_out, task)
@@ -120,7 +120,7 @@ def _one_round(
             try:
                 result = next_done().result()
             except workers.lost:
-                # Futures that are done already keep their results: all of them come by here.
+                # Other futures that are done have results, and are handled by this loop too.
                 continue
             take(result)
             del left[result.task]

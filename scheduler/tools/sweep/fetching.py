@@ -1,4 +1,4 @@
-"""Recordings behind a URL. Imported only where the extra `dask` is wanted."""
+"""Fetches recordings from URLs. Importing this module needs the extra `dask`."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from scheduler.tools.offline.reading import InputError
 
 
 def fetched(url: str) -> Path:
-    """A copy of the file on this machine, kept for later runs.
+    """Return a local copy of the file, which is kept for later runs.
 
     Raises:
-        InputError: it cannot be fetched.
+        InputError: the file cannot be fetched.
     """
     try:
         return Path(fsspec.open_local(f"simplecache::{url}", mode="rb"))

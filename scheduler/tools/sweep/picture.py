@@ -1,4 +1,4 @@
-"""The Pareto front as a picture: waiting against nodes in use, as PNG and as one HTML page."""
+"""Draws the Pareto front of waiting and nodes in use, as PNG and as one HTML page."""
 
 import html
 import io
@@ -16,7 +16,7 @@ PAGE: Final = "front.html"
 
 _FRONT, _OTHER, _RECORDED = "#0b6e4f", "#b8bec6", "#c2410c"
 _LABELLED: Final = 8
-"""So many points of the front carry their names; the page lists all."""
+"""Points at most of the front with their names; the page lists all."""
 
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
@@ -33,11 +33,11 @@ def write_pictures(standings: Sequence[Standing], directory: Path, recorded: str
     """Write `front.png` and `front.html`; `recorded` is the candidate to compare with, if any.
 
     Raises:
-        InputError: they cannot be written.
+        InputError: the files cannot be written.
     """
     figure = _figure(standings, recorded)
     drawing, picture = io.StringIO(), io.BytesIO()
-    # Without a date and with ids that do not depend on chance, equal results are equal files.
+    # No date and no random ids, so that equal results make equal files.
     figure.savefig(drawing, format="svg", metadata={"Date": None})
     figure.savefig(picture, format="png", dpi=144, metadata={"Software": None})
     page = _page(standings, drawing.getvalue(), recorded)

@@ -1,4 +1,4 @@
-"""The ranking of candidates: the Pareto front of waiting against nodes in use."""
+"""Ranks candidates by the Pareto front of waiting and nodes in use."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,15 +20,15 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         config: the name of the candidate.
         what_if: the simulated change, or empty.
-        pending: pods that were never placed.
-        moves: pods that landed on another node than the recorded one.
-        victims: pods that were evicted for others.
-        wait_p50, wait_p99: seconds; None if no pod was placed, be it of one recording only.
-        nodes: nodes with a pod on them, on average over time.
+        pending: number of pods that were not placed.
+        moves: number of pods on another node than the recorded one.
+        victims: number of pods that were evicted for others.
+        wait_p50, wait_p99: seconds; None if in any recording no pod was placed.
+        nodes: number of nodes with a pod, on average over time.
         cpu: the share of all CPU that pods request, on average over time.
         free_cpu_unusable: the share of the free CPU at the end that no kind of pod can use.
         is_on_front: whether it places pods, and no other candidate of the same what-if places as
-            many with less waiting (p99) and fewer nodes.
+            many pods with less waiting (p99) and fewer nodes.
     """
 
     config: str
@@ -45,18 +45,18 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def costs(self) -> tuple[int, float, float]:
-        """The values that should be small."""
+        """The values to minimize."""
         wait = float("inf") if self.wait_p99 is None else self.wait_p99
         return self.pending, wait, self.nodes
 
 
 def wait_text(seconds: float | None) -> str:
-    """A wait for people; `NONE_PLACED_MEANS` says what the words stand for."""
+    """Format a waiting time; `NONE_PLACED_MEANS` explains the text for None."""
     return _NONE_PLACED if seconds is None else f"{seconds:.3f} s"
 
 
 def ranked(rows: Iterable[Row]) -> list[Standing]:
-    """Rank by what-if: first those on the front, then by costs; those without a wait last."""
+    """Rank candidates by what-if: the front first, then by costs; those without a wait last."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.workload == ALL_PODS:

@@ -1,19 +1,19 @@
-"""One run of a sweep: a recording, replayed with a configuration and a what-if.
+"""One run of a sweep: replays a recording with a configuration and a what-if.
 
-A run takes and returns plain values, so any process on any machine can carry it out.
-The same task gives the same rows.
+A run takes and returns plain values, so any process on any machine can execute it.
+Equal tasks return equal rows.
 """
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
-from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.files import Recording, part_name, recordings_in
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
@@ -42,9 +42,9 @@ class Task(msgspec.Struct, frozen=True):
     Attributes:
         candidate: the configuration.
         paths: the files of the recording; paths, or URLs that fsspec reads.
-        recording: its name.
+        recording: the name of the recording.
         size: bytes of its files: a recording may still grow.
-        plugins: plugins enabled in addition, each `MODULE:CLASS[=WEIGHT]`.
+        plugins: additional plugins, each `MODULE:CLASS[=WEIGHT]`.
         what_if: the change to the recorded cluster.
     """
 
@@ -57,9 +57,9 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A digest, equal for equal tasks; the name under which the result is kept.
+        """A digest, equal for equal tasks; the name of the result's file.
 
-        The paths of the files do not count, and the name of the candidate does.
+        The digest depends on the name of the candidate, not on the paths of the files.
         """
         recording = self.recording, self.size
         about = (stowage_version(), self.candidate, recording, self.plugins, self.what_if)
@@ -71,7 +71,7 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         config: the name of the candidate.
-        recording: its name.
+        recording: the name of the recording.
         what_if: the simulated change, or empty.
         workload: `namespace/Kind/name` of the controller, or empty for all pods.
         pods: number of pods to place.
@@ -108,8 +108,8 @@ class TaskResult(msgspec.Struct, frozen=True):
     """The result of a task.
 
     Attributes:
-        task: its digest.
-        rows: the row about all pods first; none if the task failed.
+        task: the digest of the task.
+        rows: the rows, that about all pods first; none if the task failed.
         problem: the reason why the task failed, or empty.
     """
 
@@ -118,22 +118,38 @@ class TaskResult(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def recordings_at(path: Path) -> list[Recording]:
+def recordings_at(
+    path: Path, left_out: Callable[[Path], object] = lambda _: None
+) -> list[Recording]:
     """Open all recordings of a directory, or the one whose first part is a file.
 
+    `left_out` receives files with the last minutes of a process, such as those of a crash, whose
+    recording is in the directory too: the same pods would count twice.
+
     Raises:
-        SchedulerError: there is none, or it cannot be read.
+        SchedulerError: there is no recording, or one cannot be read.
     """
     if not path.is_dir():
         return [Recording([path])]
     found = recordings_in(path)
     if not found:
         raise InputError(f"{path}: expected a recording, found none")
-    return found
+    from_start = {each.header.recording for each in found if _is_from_start(each)}
+    kept = []
+    for each in found:
+        if _is_from_start(each) or each.header.recording not in from_start:
+            kept.append(each)
+        else:
+            left_out(each.paths[0])
+    return kept
+
+
+def _is_from_start(recording: Recording) -> bool:
+    return recording.paths[0].name == part_name(recording.header)
 
 
 def carry_out(task: Task) -> TaskResult:
-    """Replay a task's recording; a task that cannot be carried out has its reason in the result."""
+    """Replay a task's recording; the result of a failed task has the reason."""
     try:
         recording = Recording([_local(path) for path in task.paths])
         header = recording.header
@@ -145,10 +161,10 @@ def carry_out(task: Task) -> TaskResult:
 
 
 def _local(path: str) -> Path:
-    """The file, fetched if it is behind a URL.
+    """Return the local path of a file, which is fetched if the path is a URL.
 
     Raises:
-        InputError: it cannot be fetched.
+        InputError: the file cannot be fetched.
     """
     if "://" not in path:
         return Path(path)

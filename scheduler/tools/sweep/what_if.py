@@ -1,4 +1,4 @@
-"""A what-if of a recording: more or fewer nodes, from the first event on."""
+"""Changes a recorded cluster for a what-if: more or fewer nodes, from the first event."""
 
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -21,7 +21,7 @@ class NodeChanges(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the requested change as text; empty for the recorded cluster.
-        added: by name of a node, the number of further nodes like it while it exists.
+        added: by name of a node, the number of additional nodes like it while it exists.
         removed: patterns (`old-*`) of nodes to leave out.
     """
 
@@ -30,7 +30,7 @@ class NodeChanges(msgspec.Struct, frozen=True):
     removed: tuple[str, ...] = ()
 
     def applied(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The records of the changed cluster, in order.
+        """Yield the records of the changed cluster, in order.
 
         Raises:
             InputError: at the end, if the recording has none of the nodes of a change.
@@ -81,10 +81,10 @@ AS_IT_WAS: Final = NodeChanges()
 
 
 def parse_what_if(text: str) -> NodeChanges:
-    """`add=NODE:COUNT` and `remove=PATTERN`, several with commas.
+    """Parse `add=NODE:COUNT` and `remove=PATTERN`, separated by commas.
 
     Raises:
-        InputError: it is something else.
+        InputError: the text has another form.
     """
     added: dict[str, int] = {}
     removed: list[str] = []

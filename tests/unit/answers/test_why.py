@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from scheduler.api.objects import Taint
+from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm, Taint
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.edits import LowerRequest
+from scheduler.kernel.answers.edits import AddNodes, LowerRequest
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
 from scheduler.kernel.answers.why import MOST_TRIALS, Depth, Whys, explained
@@ -15,10 +15,12 @@ from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import unschedulable
 from scheduler.kernel.snapshot import PodAdded, Snapshot
+from scheduler.tools.cli.why_text import say_why
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.fake_plugins import NodeFilter, make_framework
 from tests.unit.answers.worlds import FRAMEWORK
 
+ZONE = "topology.kubernetes.io/zone"
 NOBODY = NominatedPods()
 """The nominated pods of a cluster that has none."""
 
@@ -157,6 +159,53 @@ def test_less_of_several_resources_comes_before_none_of_one() -> None:
         for change in changes
     ]
     assert lowered[:2] == [[("cpu", "2"), ("example.com/gpu", "1")], [("example.com/gpu", "0")]]
+
+
+@pytest.mark.parametrize(
+    ("zones", "untried", "line"),
+    [
+        (4, UNSET, []),
+        (5, 1, ["1 more kind of new node was not tried."]),
+        (7, 3, ["3 more kinds of new nodes were not tried."]),
+    ],
+)
+def test_kinds_of_nodes_that_are_not_tried_are_told(
+    zones: int, untried: object, line: list[str]
+) -> None:
+    """A new node in any of the zones has the same conflict, and only four are tried."""
+    names = [f"n{number}" for number in range(zones)]
+    web = {"app": "web"}
+    term = PodAffinityTerm(ZONE, LabelSelector(web))
+    pod = make_pod_info("p", affinity=Affinity(pod_anti_affinity=PodAffinitySpec((term,))))
+    nodes = [make_node(name, labels={ZONE: name}) for name in names]
+    running = [make_pod_info(f"web-{name}", node_name=name, labels=web) for name in names]
+
+    answer = explained(Depth.CHANGES, FRAMEWORK, pod, make_snapshot(nodes, running))
+
+    assert answer.untried_nodes == untried
+    assert not any(isinstance(e, AddNodes) for c in answer.changes or () for e in c.edits)
+    said: list[str] = []
+    say_why(answer, said.append)
+    assert [each for each in said if "not tried" in each] == line
+
+
+def test_of_a_new_node_that_helps_nothing_is_left_untried() -> None:
+    """The first kind that helps is enough."""
+    nodes = [make_node(f"n{number}", labels={ZONE: f"z{number}"}) for number in range(6)]
+    running = [
+        make_pod_info(f"r{number}", node_name=f"n{number}", requests={"pods": "1", "cpu": "4"})
+        for number in range(6)
+    ]
+
+    answer = explained(
+        Depth.CHANGES,
+        FRAMEWORK,
+        make_pod_info("p", requests={"cpu": "4"}),
+        make_snapshot(nodes, running),
+    )
+
+    assert any(isinstance(e, AddNodes) for c in answer.changes or () for e in c.edits)
+    assert answer.untried_nodes is UNSET
 
 
 def test_trials_end() -> None:

@@ -1,13 +1,17 @@
-"""What the log says of plugins whose failures fail no attempt."""
+"""What the log says of plugins that fail."""
 
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from typing_extensions import override
 
+from scheduler.api.pods import PodInfo
+from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.daemon.bootstrap.plugin_failures import LOG_AGAIN_SECONDS, PluginFailureLog
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.handle import SharedState
 from scheduler.kernel.framework.interface import PreEnqueuePlugin, ReservePlugin
 from scheduler.kernel.framework.runtime import PluginError
 from tests.support.builders import make_pod_info
@@ -71,7 +75,7 @@ class Broken(ReservePlugin):
 def logged(answer: Exception | None) -> list[Any]:
     """What the log says of a plugin that fails many attempts, and one more a minute later."""
     clock = FakeClock()
-    framework = make_framework(Broken(answer), on_raised=PluginFailureLog(clock).note)
+    framework = make_framework(Broken(answer), on_failed=PluginFailureLog(clock).note)
     with capture_logs() as logs:
         for seconds in (*[0.0] * 99, LOG_AGAIN_SECONDS):
             clock.now += seconds
@@ -97,3 +101,47 @@ def test_what_its_message_explains_is_logged_with_the_attempt_only(
 ) -> None:
     """No frame would say more."""
     assert logged(answer) == []
+
+
+class BrokenState(SharedState):
+    @override
+    def reserve(self, pod: PodInfo, node_name: str) -> None:
+        raise ValueError("boom")
+
+    @override
+    def fork(self) -> "BrokenState":
+        return BrokenState()
+
+
+def test_a_state_that_fails_is_logged_with_its_traceback_once_a_minute() -> None:
+    """It fails no attempt; every pod may make it fail."""
+    clock = FakeClock()
+    builder = FrameworkBuilder(clock.monotonic, on_failed=PluginFailureLog(clock).note)
+    builder.states.shared(BrokenState, "P")
+
+    with capture_logs() as logs:
+        for seconds in (*[0.0] * 99, LOG_AGAIN_SECONDS):
+            clock.now += seconds
+            builder.states.reserved(make_pod_info("p", node_name="n"))
+
+    assert [(each["event"], each["pod"], each["err"], each["others"]) for each in logs] == [
+        (
+            "Plugin failed",
+            "default/p",
+            'running SharedState plugin "P": ValueError: boom',
+            others,
+        )
+        for others in (0, 98)
+    ]
+    assert all('raise ValueError("boom")' in each["trace"] for each in logs)
+
+
+def test_a_copy_of_a_state_reports_nothing() -> None:
+    """Hypothetical questions would fill the log."""
+    failed: list[PluginError] = []
+    builder = FrameworkBuilder(lambda: 0.0, on_failed=failed.append)
+    builder.states.shared(BrokenState, "P")
+
+    builder.states.fork().reserved(make_pod_info("p", node_name="n"))
+
+    assert failed == []

@@ -10,6 +10,7 @@ from scheduler.config.load import default_configuration
 from scheduler.config.options import RunOptions
 from scheduler.daemon.bootstrap.recording import RecordError, Recorders
 from scheduler.daemon.bootstrap.run import _spans
+from scheduler.kernel.engine.events import Tick
 from scheduler.observability import tracing
 
 
@@ -28,6 +29,23 @@ def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path: Path) ->
     for place, reason in reasons.items():
         with pytest.raises(RecordError, match=f"--record {place}: {reason}"):
             recorders(place)
+
+
+def test_a_recording_that_ends_early_names_its_directory_and_flag(tmp_path: Path) -> None:
+    """Otherwise a reader of the log cannot tell which volume is full."""
+    place = tmp_path / "recordings"
+    recording = recorders(str(place))
+
+    with capture_logs() as logs:
+        place.rename(tmp_path / "elsewhere")
+        for log in recording.logs:
+            log.note(Tick(), 1e9, [])
+        recording.close()
+
+    [line] = [each for each in logs if each["log_level"] == "error"]
+    assert line["event"].startswith("No more is recorded")
+    assert "--record" in line["event"]
+    assert (line["directory"], line["reason"]) == (str(place), "No such file or directory")
 
 
 def test_spans_go_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:

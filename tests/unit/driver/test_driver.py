@@ -20,8 +20,8 @@ from scheduler.daemon.driver.driver import (
     SLICE_SECONDS,
     Driver,
 )
-from scheduler.daemon.driver.lanes import CONCURRENCY, MAX_OWED, OutboxSettings
-from scheduler.daemon.driver.outbox import AHEAD, Outbox
+from scheduler.daemon.driver.lanes import AHEAD, CONCURRENCY, MAX_OWED, OutboxSettings
+from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.batch import MAX_BATCH

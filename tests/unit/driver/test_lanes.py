@@ -14,10 +14,10 @@ from scheduler.daemon.client.errors import (
 )
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import FEW_EVENTS
-from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, MAX_OWED, PATCH, Lane
-from scheduler.daemon.driver.outbox import AHEAD
+from scheduler.daemon.driver.lanes import AHEAD, CONCURRENCY, FOR_BINDS, MAX_OWED, PATCH, Lane
 from scheduler.kernel.engine.events import (
     Bound,
+    Evicted,
 )
 from scheduler.kernel.engine.instructions import ReadPod
 from scheduler.observability.instruments import Instruments
@@ -254,7 +254,7 @@ def test_a_burst_of_other_events_leaves_the_room_of_binds_under_way() -> None:
 
 
 def test_binds_by_plugins_owe_events_too() -> None:
-    """They leave no faster than others, and as many at a time."""
+    """They need no worker, but leave only while there is room for their events."""
 
     async def story(world: World) -> None:
         world.tells = True
@@ -262,7 +262,7 @@ def test_binds_by_plugins_owe_events_too() -> None:
         for number in range(2 * MAX_OWED):
             world.outbox.bind(bind(f"p{number}", number, by_plugins=True))
         await settle()
-        assert world.writes.hanging("plugins") == CONCURRENCY
+        assert world.writes.hanging("plugins") == MAX_OWED
         world.writes.held = {"event"}
         world.writes.release("plugins")
         await settle()
@@ -270,6 +270,21 @@ def test_binds_by_plugins_owe_events_too() -> None:
     world = play(story)
     assert world.most_owed == len(world.answers) == MAX_OWED
     assert world.writes.names("bind") == []
+
+
+def test_plugins_that_take_long_to_bind_keep_no_other_write_waiting() -> None:
+    """They may take ten minutes, and wait for a service that is no concern of others."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"plugins"}
+        for number in range(CONCURRENCY):
+            world.outbox.bind(bind(f"p{number}", number, by_plugins=True))
+        await settle()
+        world.outbox.bind(bind("q", CONCURRENCY))
+        world.outbox.evict(evict("r"))
+        await settle()
+
+    assert play(story).answers == [Bound(CONCURRENCY), Evicted("uid of r")]
 
 
 def test_there_is_room_again_after_a_backlog_of_binds() -> None:

@@ -326,9 +326,7 @@ def test_drain_ends_when_the_last_bind_is_cancelled() -> None:
     """Nothing is sent then that could end it."""
 
     async def story(world: World) -> None:
-        world.writes.held = {"patch"}
-        world.outbox.patch(patch("p"))
-        await settle()
+        world.is_held = True
         world.outbox.bind(bind("p", 1))
         draining = asyncio.create_task(world.outbox.drain(3600.0, binds_only=True))
         await settle()
@@ -530,6 +528,50 @@ def test_drain_waits_for_binds_or_for_everything() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("verb", ["evict", "patch"])
+def test_a_drain_of_binds_waits_for_what_has_left_about_other_pods(verb: str) -> None:
+    """The lease is given back afterwards, and no write arrives after that. Held ones may wait."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {verb}
+        world.outbox.evict(evict("v")) if verb == "evict" else world.outbox.patch(patch("v"))
+        await settle()
+        world.is_held = True
+        world.outbox.evict(evict("w"))
+        draining = asyncio.create_task(world.outbox.drain(3600.0, binds_only=True))
+        await settle()
+        assert (draining.done(), world.outbox.awaits_answers) == (False, True)
+        world.writes.release(verb)
+        await settle()
+        assert (draining.done(), world.outbox.awaits_answers) == (True, False)
+
+    play(story)
+
+
+def test_a_write_without_an_answer_is_awaited_and_an_event_is_not() -> None:
+    """As long as its answer does not come, and be it for ever."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"event", "read", "bind"}
+        world.outbox.tell(tell("e"))
+        world.outbox.read(ReadPod(1, "ns", "r", "r"))
+        await settle()
+        assert not world.outbox.awaits_answers
+        world.writes.plugin_requests = 1
+        assert world.outbox.awaits_answers
+        world.writes.plugin_requests = 0
+        world.is_held = True
+        world.outbox.bind(bind("p"))
+        await settle()
+        assert not world.outbox.awaits_answers, "it has not left"
+        world.is_held = False
+        world.outbox.resume()
+        await asyncio.sleep(10_000.0)
+        assert world.outbox.awaits_answers
+
+    play(story)
+
+
 def test_what_extenders_have_bound_is_not_kept() -> None:
     """The outbox lives as long as the process."""
 
@@ -584,7 +626,7 @@ def test_drain_gives_up() -> None:
         world.writes.held = {"bind"}
         world.outbox.bind(bind("p"))
         await world.outbox.drain(0.0)
-        assert (world.outbox.binds_owed, world.outbox.owes_decisions) == (1, True)
+        assert (world.outbox.binds_owed, world.outbox.awaits_answers) == (1, True)
 
     play(story)
 

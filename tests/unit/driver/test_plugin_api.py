@@ -1,6 +1,7 @@
 """The API server as plugins have it."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -27,6 +28,9 @@ class FakeRequests:
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
         return self.answer
+
+    def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
+        raise AssertionError("not asked")
 
     async def until(self, holds: Any, listen: Any, seconds: float) -> bool:
         return bool(holds())

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -19,10 +20,12 @@ from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.engine import EngineSettings
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import Write
+from scheduler.kernel.framework.interface import QueueSortPlugin, Write
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.plugins.priority_sort import PrioritySort
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.engines import no_other_profiles
@@ -122,14 +125,30 @@ class BindingItself(Claiming):
         return await self._write(pod)
 
 
+class ByPriority(PrioritySort):
+    """As kube-scheduler orders."""
+
+    NAME = "Sort"
+
+
+class ByName(QueueSortPlugin):
+    """The first in the alphabet comes first."""
+
+    NAME = "Sort"
+
+    @override
+    def sort_key(self, queued: QueuedPodInfo) -> Any:
+        return queued.pod_info.name
+
+
 class World:
     """A driver with its engine and outbox, and a server that is slow with claims."""
 
-    def __init__(self, plugin: Claiming) -> None:
+    def __init__(self, plugin: Claiming, sort: QueueSortPlugin) -> None:
         self.clock = FakeClock(0.0)
         self.plugin = plugin
         services = make_services()
-        plugins = make_plugin_set([plugin], profile="test", now=self.clock.monotonic)
+        plugins = make_plugin_set([sort, plugin], profile="test", now=self.clock.monotonic)
         engine = Engine(
             {"test": Framework(plugins)},
             EngineSettings(seed=1),
@@ -181,7 +200,11 @@ class World:
         return self.clock.now
 
 
-def play(story: Callable[[World], Awaitable[None]], plugin: Claiming | None = None) -> World:
+def play(
+    story: Callable[[World], Awaitable[None]],
+    plugin: Claiming | None = None,
+    sort: QueueSortPlugin | None = None,
+) -> World:
     """Run a story beside a driver that decides and sends; waiting takes no time."""
 
     async def run(world: World) -> World:
@@ -198,7 +221,7 @@ def play(story: Callable[[World], Awaitable[None]], plugin: Claiming | None = No
             await asyncio.gather(*tasks, return_exceptions=True)
         return world
 
-    world = World(plugin or Claiming())
+    world = World(plugin or Claiming(), sort or ByPriority())
     return run_in(world.clock, run(world))
 
 
@@ -237,6 +260,40 @@ def test_requests_of_pods_go_by_priority(plugin: type[Claiming]) -> None:
     assert set(names[:turns]) == {"claim-first"}
     assert names[turns : turns + 16] == ["claim-high"] * 16
     assert names[-16:] == ["claim-low"] * 16
+
+
+@pytest.mark.parametrize("plugin", [Claiming, BindingItself], ids=["PreBind", "Bind"])
+def test_requests_wait_in_the_order_of_the_queue(plugin: type[Claiming]) -> None:
+    """Whatever the QueueSort plugin orders by."""
+
+    async def story(world: World) -> None:
+        world.add("claim-first", PLUGIN_REQUESTS)
+        await world.until(lambda: world.server.under_way == PLUGIN_REQUESTS, 1.0)
+        world.add("claim-z", 16, priority=1)
+        await asyncio.sleep(CLAIM_SECONDS / 10)
+        world.add("claim-a", 16)
+        everything = (PLUGIN_REQUESTS + 2 * 16) * WRITES
+        await world.until(lambda: len(world.server.claims) == everything, 1.0)
+
+    claims = play(story, plugin(), ByName()).server.claims
+    assert all(name.startswith("claim-a") for name in claims[PLUGIN_REQUESTS:][:16])
+    assert all(name.startswith("claim-z") for name in claims[-16:])
+
+
+def test_a_driver_that_stops_sends_nothing_new_for_pods() -> None:
+    """Although writes under way run to their end: the pods will not be bound."""
+
+    async def story(world: World) -> None:
+        world.add("claim", MANY)
+        await world.until(lambda: world.server.under_way == PLUGIN_REQUESTS, 1.0)
+        begun = set(world.server.claims)
+        await world.driver.stop()
+        assert len(begun) == PLUGIN_REQUESTS
+        assert set(world.server.claims) == begun
+        assert len(world.server.claims) == PLUGIN_REQUESTS * WRITES
+        assert not world.driver._places
+
+    play(story)
 
 
 def test_pods_are_bound_in_the_order_of_decisions_and_no_turn_is_lost() -> None:
@@ -305,6 +362,7 @@ def test_a_deleted_pod_whose_claim_is_half_written_goes_first() -> None:
 
     async def story(world: World) -> None:
         [pod] = world.add("claim-low", priority=-1)
+        await world.until(lambda: world.server.under_way == 1, 1.0)
         world.add("claim", MANY)
         await asyncio.sleep(3 * CLAIM_SECONDS)
         assert world.server.claims.count("claim-low-0") == 1

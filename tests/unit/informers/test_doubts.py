@@ -56,3 +56,20 @@ def test_a_doubt_that_nothing_ends_is_tolerated_until_it_ends() -> None:
         assert told.doubts.are_open()
 
     run_in(FakeClock(), story())
+
+
+def test_the_limit_is_for_a_kind_without_an_answer_where_others_have_one() -> None:
+    """While the server is away nothing can be bound, and it may come back with an older state."""
+
+    async def story() -> None:
+        told = Told()
+        told.doubts.is_away = lambda: is_away
+        is_away = True
+        told.doubts.begin("pods")
+        await asyncio.sleep(10 * LIMIT_SECONDS + 1)
+        assert (told.doubts.are_open(), told.cleared) == (True, 0)
+        is_away = False
+        await asyncio.sleep(LIMIT_SECONDS)
+        assert (told.doubts.are_open(), told.cleared) == (False, 1)
+
+    run_in(FakeClock(), story())

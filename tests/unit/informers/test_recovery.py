@@ -138,3 +138,45 @@ def test_a_server_whose_versions_expire_each_time_is_asked_less_and_less() -> No
         await asyncio.gather(running, return_exceptions=True)
 
     run_in(clock, story())
+
+
+class Closing(FakeApi):
+    """Closes each watch at once, in good order, and shows nothing."""
+
+    @override
+    @asynccontextmanager
+    async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Any]:
+        async with super().stream(path, read_timeout=read_timeout):
+            yield Closed()
+
+
+class Closed:
+    async def read(self) -> list[bytes]:
+        return []
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["standby", "new leader"])
+def test_watches_that_show_nothing_and_end_at_once_are_no_news(leads: bool) -> None:
+    """A proxy may do that. The kind is listed now and then; a new leader does not wait for it."""
+    clock = FakeClock()
+
+    async def story() -> None:
+        api = Closing()
+        api.put("a", node("a"))
+        informer = informer_of(api, clock)
+        running = asyncio.create_task(informer.run())
+        await until(lambda: len(api.requests) == 2)
+
+        api.put("b", node("b"))
+        if leads:
+            informer.catch_up()
+        await asyncio.sleep(CAP_SECONDS if leads else 60)
+
+        lists = sum("watch" not in path for path in api.requests)
+        assert "b" in informer.store
+        assert 2 <= lists <= 8
+        assert len(api.requests) <= 10 + 60 / (CAP_SECONDS / 2)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run_in(clock, story())

@@ -16,6 +16,7 @@ from typing_extensions import override
 from scheduler.clock import SystemClock
 from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import GoneError
+from scheduler.daemon.informers import doubts as doubts_module
 from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import NODES, PODS
@@ -299,6 +300,22 @@ class _Both:
             yield lines
 
 
+class _Late(FakeApi):
+    """Lists nothing until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_list = asyncio.Event()
+        self.may_list.set()
+
+    @override
+    @asynccontextmanager
+    async def download(self, path: str, *, timeout: float) -> AsyncIterator[Any]:
+        await self.may_list.wait()
+        async with super().download(path, timeout=timeout) as body:
+            yield body
+
+
 def _informers(both: _Both, doubts: Doubts, metrics: InformerMetrics) -> Informers:
     return Informers(
         both,
@@ -405,6 +422,43 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
         restarts = {key: number.value for key, number in metrics.watch_restarts.items()}
         assert {n for (_, why), n in restarts.items() if why == "expired"} == {1}
         assert not doubts.are_open()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)
+
+
+def test_a_kind_that_was_waited_for_in_vain_is_waited_for_again_after_a_restore(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its objects are known to be wrong now, where they only may have been before."""
+
+    async def scenario() -> None:
+        both, pods = _Both(), _Late()
+        both.by_plural["pods"] = pods
+        nodes = both.by_plural["nodes"]
+        for api in (nodes, pods):
+            api.put("ns/a", _object("a"))
+        doubts = Doubts()
+        informers = _informers(both, doubts, InformerMetrics(Instruments()))
+        running = asyncio.create_task(informers.run())
+        await informers.wait_synced()
+        objects = dict(nodes.objects)
+        nodes.put("ns/a", _object("a"))
+        await until(lambda: informers.of(NODES).version == "2" and pods.is_watched)
+        with monkeypatch.context() as patched:
+            patched.setattr(doubts_module, "LIMIT_SECONDS", 0.0)
+            doubts.begin("pods")
+            await until(lambda: not doubts.are_open())
+
+        pods.may_list.clear()
+        nodes.set_back(objects, 1)
+        nodes.cut(broken())
+        await until(lambda: informers.of(NODES).state is State.WATCHING and lists(nodes) == 2)
+        assert doubts.are_open()
+        pods.may_list.set()
+        await until(lambda: not doubts.are_open())
+        assert lists(pods) == 2
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

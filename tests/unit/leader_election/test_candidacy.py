@@ -83,6 +83,16 @@ def test_versions_are_written_as_the_api_server_takes_them(version: str, expecte
             NEW,
             id="silent for long",
         ),
+        pytest.param(
+            msgspec.structs.replace(NEW, renew_time=at(hours=1)),
+            NEW,
+            id="renewed by a clock that was ahead",
+        ),
+        pytest.param(
+            msgspec.structs.replace(NEW, ping_time=at(hours=1), renew_time=at(hours=1)),
+            None,
+            id="answered to a server whose clock is ahead",
+        ),
         pytest.param(msgspec.structs.replace(NEW, renew_time=None), NEW, id="never renewed"),
         pytest.param(msgspec.structs.replace(NEW, renew_time="soon"), NEW, id="unreadable"),
     ],

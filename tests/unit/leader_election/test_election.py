@@ -168,6 +168,52 @@ class TestElection:
         assert min(pauses) >= 0.8
         assert max(pauses) <= 1.0
 
+    @pytest.mark.parametrize(
+        ("started", "now", "due"),
+        [
+            pytest.param(100.0, 100.1, 102.0, id="renewed"),
+            pytest.param(104.0, 104.1, 106.0, id="failed with much time left"),
+            pytest.param(108.0, 108.5, 109.25, id="at half of the time left"),
+            pytest.param(109.5, 109.6, 109.8, id="and again"),
+            pytest.param(109.7, 109.8, 110.0, id="too late for another"),
+            pytest.param(109.0, 110.5, 110.0, id="over"),
+        ],
+    )
+    def test_a_leader_that_fails_to_renew_tries_more_often_towards_its_end(
+        self, started: float, now: float, due: float
+    ) -> None:
+        """It has sent its last renewal at 100: its time is over at 110."""
+        election = Election(SETTINGS)
+        election.claimed(held_by("a"), sent_at=100.0, now=100.0)
+
+        assert election.renewal_due(started, now) == pytest.approx(due)
+
+    def test_a_leader_with_a_long_retry_period_renews_no_more_often(self) -> None:
+        """Half of its time is over before the next renewal is due, and no renewal has failed."""
+        election = Election(LeaderElectionSettings(identity="a", retry_period_seconds=8.0))
+        election.claimed(held_by("a"), sent_at=100.0, now=100.0)
+
+        assert election.renewal_due(100.0, 100.1) == 108.0
+
+    def test_no_claim_has_more_transitions_than_the_api_server_takes(self) -> None:
+        """A number that was edited by hand must not keep all candidates away for ever."""
+        election = Election(SETTINGS)
+        election.observe(held_by("", n=2**31 - 1), now=100.0)
+
+        claim = election.claim(100.0, WALL)
+
+        assert claim is not None
+        assert claim.lease_transitions == 2**31 - 1
+
+    @pytest.mark.parametrize("duration", [0, -5])
+    def test_a_holder_without_a_duration_has_ours(self, duration: int) -> None:
+        """Its Lease was edited by hand: a leader would see at its next renewal that it is gone."""
+        election = Election(SETTINGS)
+        election.observe(held_by("b", duration=duration), now=100.0)
+
+        assert election.claim(114.9, WALL) is None
+        assert election.claim(115.0, WALL) is not None
+
     def test_the_watchdog_complains_only_about_a_leader_far_past_its_lease(self) -> None:
         """A standby is healthy; so is a leader that is merely late."""
         election = Election(SETTINGS)

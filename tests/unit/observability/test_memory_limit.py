@@ -30,7 +30,27 @@ def machine(root: Path, cgroup: str, limits: dict[str, str]) -> Path:
         ),
         pytest.param("0::/\n", {"memory.max": "max\n"}, math.inf, id="no limit"),
         pytest.param("0::/\n", {}, math.inf, id="the root"),
-        pytest.param("4:memory:/\n", {"memory.max": "5\n"}, math.inf, id="cgroup v1"),
+        pytest.param("1:cpu:/\n", {"memory.max": "5\n"}, math.inf, id="no cgroup of memory"),
+        pytest.param("gone\n", {"memory.max": "5\n"}, math.inf, id="not readable"),
+        pytest.param(
+            "4:memory:/kubepods/pod1\n0::/a\n",
+            {"memory/memory.limit_in_bytes": "6\n", "a/memory.max": "7\n"},
+            6,
+            id="cgroup v1: a container",
+        ),
+        pytest.param(
+            "4:hugetlb,memory:/a\n",
+            {"memory/memory.limit_in_bytes": "6\n", "memory/a/memory.limit_in_bytes": "5\n"},
+            5,
+            id="cgroup v1: a unit",
+        ),
+        pytest.param(
+            "4:memory:/\n",
+            {"memory/memory.limit_in_bytes": "9223372036854771712\n"},
+            math.inf,
+            id="cgroup v1: no limit",
+        ),
+        pytest.param("4:memory:/\n", {}, math.inf, id="cgroup v1: the root"),
     ],
 )
 def test_the_limit_is_that_of_the_cgroup(

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
@@ -15,18 +15,22 @@ from tests.support.manifests import Manifest, node_manifest, pod_manifest, write
 NODES = [node_manifest(name) for name in ("a", "b", "c")]
 
 
-def run(command: str, path: Path, config: Manifest, *objects: Manifest, more: Any = ()) -> Any:
+Configs: TypeAlias = Manifest | list[Manifest]
+"""One extender, or several."""
+
+
+def run(command: str, path: Path, config: Configs, *objects: Manifest, more: Any = ()) -> Any:
     """What a command prints as JSON."""
     printed = output(command, path, config, *objects, more=("-o", "json", *more))
     return msgspec.json.decode(printed)
 
 
-def output(command: str, path: Path, config: Manifest, *objects: Manifest, more: Any = ()) -> str:
+def output(command: str, path: Path, config: Configs, *objects: Manifest, more: Any = ()) -> str:
     """What a command prints."""
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "extenders": [config],
+        "extenders": config if isinstance(config, list) else [config],
     }
     file = path / "config.json"
     file.write_text(json.dumps(document))
@@ -70,6 +74,32 @@ def test_the_scores_of_extenders_have_their_column(tmp_path: Path) -> None:
     assert last.split()[-1] == "x2"
     header = "".join(line.split()[-1] for line in lines[: lines.index(last)] if line)
     assert header.endswith(extender.url)
+
+
+def test_extenders_of_one_url_have_a_column_each(tmp_path: Path) -> None:
+    """Named by their places in the configuration; one of its own URL has that name alone."""
+    extender, other = FakeExtender(prioritize=scores(a=7)), FakeExtender(prioritize=scores(a=1))
+    with serving(extender), serving(other):
+        configs = [
+            extender.config("prioritize", weight=2, ignorable=True),
+            extender.config("prioritize", weight=3),
+            other.config("prioritize", weight=1),
+        ]
+        answer = run("explain", tmp_path, configs, *NODES, pod_manifest("p"))
+        printed = output("explain", tmp_path, configs, *NODES, pod_manifest("p"))
+
+    [pod] = answer["pods"]
+    a, b, _ = pod["nodes"]
+    weighted = {name: each["weighted"] for name, each in a["scores"].items() if each["weighted"]}
+    assert {
+        f"{extender.url} (extenders[0])": 140,
+        f"{extender.url} (extenders[1])": 210,
+        other.url: 10,
+    }.items() <= weighted.items()
+    assert a["total"] == b["total"] + 360
+    [row] = [line.split() for line in printed.splitlines() if line.split()[:1] == ["a"]]
+    assert sorted(row[-3:]) == ["10", "140", "210"]
+    assert "(extenders[1])" in "".join(printed.split())
 
 
 def test_explain_says_why_nothing_fits(tmp_path: Path) -> None:
@@ -211,6 +241,7 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, command: str) -> None:
     result = CliRunner().invoke(main, [command, "-f", cluster, "--config", str(config)])
 
     assert result.exit_code == 2
-    assert 'extenders[0].urlPrefix: expected http://HOST or https://HOST, got "ftp://x"' in (
-        result.output
+    assert result.output == (
+        f"stowage {command}: {config}: line 1: extenders[0].urlPrefix: "
+        'expected http://HOST or https://HOST, got "ftp://x"\n'
     )

@@ -4,7 +4,8 @@ Which devices a claim gets is the matter of `scheduler.kernel.devices`; here is 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -15,6 +16,8 @@ from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.args import DynamicResourcesArgs
+from scheduler.daemon.client.turns import Place
+from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.errors import RequestError
 from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
@@ -87,6 +90,10 @@ class FakeApi:
             return {"kind": "Status"}
         self.last_answer = self._claim(method, path, self.sent[-1][2])
         return self.last_answer
+
+    @asynccontextmanager
+    async def turn(self, uid: str) -> AsyncIterator[None]:
+        yield
 
     async def until(
         self, holds: Callable[[], bool], listen: Callable[[Any], Any], seconds: float
@@ -1039,6 +1046,7 @@ class TakesTurns(FakeApi):
 
     def __init__(self, catalog: ClaimCatalog) -> None:
         super().__init__(catalog)
+        self.turn = PodWrites(self).turn  # type: ignore[method-assign] # its other parts send
         self.writing: list[str] = []
         self.most = 0
         self.order: list[str] = []
@@ -1052,20 +1060,9 @@ class TakesTurns(FakeApi):
         self.order.append(body["status"]["reservedFor"][0]["name"])
         return await super().request(method, path, body)
 
-    async def until(
-        self, holds: Callable[[], bool], listen: Callable[[Any], Any], seconds: float
-    ) -> bool:
-        changed = asyncio.Event()
-        end = listen(changed.set)
-        while not holds():
-            await changed.wait()
-            changed.clear()
-        end()
-        return True
-
 
 def test_pods_that_share_a_claim_write_one_after_the_other() -> None:
-    """In the order in which they came; one that is cancelled while it waits holds up none."""
+    """In the order of their places; one that is cancelled while it waits holds up none."""
     world = World("a")
     world.plugin._handle._services.api = api = TakesTurns(world.catalog)
     world.claim("shared", on="a", users=("q",))
@@ -1075,10 +1072,10 @@ def test_pods_that_share_a_claim_write_one_after_the_other() -> None:
     states = [world.reserved(pod) for pod in pods]
 
     async def all_at_once() -> list[Any]:
-        tasks = [
-            asyncio.create_task(world.plugin.pre_bind(state, pod, "a"))
-            for state, pod in zip(states, pods, strict=True)
-        ]
+        tasks = []
+        for at, (state, pod) in enumerate(zip(states, pods, strict=True)):
+            with Place.of(-at, at).taken():
+                tasks.append(asyncio.create_task(world.plugin.pre_bind(state, pod, "a")))
         await asyncio.sleep(0)
         tasks[2].cancel()
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -1087,10 +1084,9 @@ def test_pods_that_share_a_claim_write_one_after_the_other() -> None:
 
     assert [answer == SUCCESS for answer in answers] == [True, True, False, True, True, True]
     assert isinstance(answers[2], asyncio.CancelledError)
-    assert [name for name in api.order if name != "apart"] == ["p-0", "p-1", "p-3", "p-4"]
+    assert [name for name in api.order if name != "apart"] == ["p-0", "p-4", "p-3", "p-1"]
     assert api.order.index("apart") < 2
     assert api.most == 1
-    assert not world.plugin._binding._turns._lines
 
 
 def test_what_is_given_back_is_free_at_once() -> None:

@@ -156,6 +156,22 @@ def test_an_approval_from_outside(cluster: Cluster, moment: str) -> None:
     assert (cluster.node_of("p"), bool(cluster.held)) == ("a", moment == "for another")
 
 
+def test_a_state_that_fails_is_reported(cluster: Cluster) -> None:
+    """The daemon logs it too."""
+    cluster.enable(Approvals)
+
+    def fails(pod: str) -> None:
+        raise ValueError(pod)
+
+    cluster.shared(Approved).on_approved = fails
+
+    cluster.add(approval("p"))
+
+    assert cluster.reports == [
+        'Plugin failed: : running SharedState plugin "Approvals": ValueError: p'
+    ]
+
+
 # --- what becomes of pods -------------------------------------------------------------------------
 
 

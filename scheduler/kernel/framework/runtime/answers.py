@@ -265,9 +265,9 @@ class SortKeys:
         self._shape: object = None
 
     def __call__(self, answer: Any, _: Args) -> tuple[int, Any]:
-        """The key, such that it comes before those of pods that have none."""
+        """Return the key, marked to sort before the keys of pods for which the plugin failed."""
         key = _sort_key(answer)
-        shape = _shape_of(key)
+        shape = shape_of(key)
         if self._shape is None:
             self._shape = shape
         if shape != self._shape:
@@ -284,10 +284,10 @@ def _sort_key(answer: Any) -> Any:
     return answer
 
 
-def _shape_of(key: Any) -> object:
+def shape_of(key: Any) -> object:
     """The structure that two keys must share to be comparable."""
     if isinstance(key, tuple):
-        return tuple(_shape_of(part) for part in key)
+        return tuple(shape_of(part) for part in key)
     return str if isinstance(key, str) else float
 
 

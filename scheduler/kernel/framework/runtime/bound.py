@@ -1,7 +1,7 @@
 """Plugins as the runtime calls them: one callable per plugin and extension point.
 
 The guard of a call, the check of its answer and its timing are chosen when the profile is built.
-The calling code knows nothing of them. Nothing else calls a plugin.
+The calling code does not depend on them. No other code calls a plugin.
 
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
@@ -206,7 +206,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
         is_relative = NormalizeScorePlugin in bases
         score = answers.scores if is_relative else answers.final_scores
         point, normalized = "ScoreExtensionNormalize", answers.normalized_scores
-        # Without its PreScore a plugin fails where it scores, whatever its shortcuts return.
+        # A plugin whose PreScore is not enabled must fail at Score: no shortcut may skip it.
         is_prepared = pre_score is not None or PreScorePlugin not in bases
         hurries = is_prepared and Shortcuts in bases
         first = "Score" if pre_score is None else "PreScore"
@@ -253,8 +253,8 @@ def row_indices(rows: Rows) -> NDArray[np.intp]:
 class _NodeByNode:
     """A node-form filter in column form.
 
-    Its answers are no bit sets: an answer is the position, counted from 1, of a Status among those
-    that the plugin returned in this attempt. So a plugin may return a different one for every node.
+    An answer is not a bit set. It is the position, counted from 1, of a Status among those that the
+    plugin returned in this attempt. So a plugin may return a different Status for every node.
     """
 
     READS = Reads.CLUSTER
@@ -273,8 +273,8 @@ class _NodeByNode:
         """
         given = state.get(self._given)
         if given is None:
-            # Copies of the state share this: what is added while pods are tried on a node is
-            # looked up in the original.
+            # Clones of the state share this dict: `reasons_in` reads in the original state what
+            # `filter` added in a clone.
             given = {}
             state.write(self._given, given)
         indices = row_indices(rows)
@@ -293,7 +293,7 @@ class _NodeByNode:
         return [Reason(text, status.code) for text in status.reasons or ("",)]
 
     def obstacles(self, *_: object) -> Sequence[Obstacle]:
-        """Nothing: the status for each node is the plugin's only statement about it."""
+        """Return none: a node-form filter explains a rejection by its status only."""
         return ()
 
 

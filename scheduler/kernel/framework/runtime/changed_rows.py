@@ -1,7 +1,7 @@
-"""The verdicts of filters on rows to which pods come, or from which they go.
+"""The verdicts of filters on rows to which pods are added, or from which they are removed.
 
-Each row is judged by itself: a change on one does not affect the others. So many "what if"s are
-judged at once, which is what preemption (pods removed) and nominations (pods added) need.
+Each row is judged by itself: a change on one does not affect the others. So one call judges the
+changes of many rows: preemption removes pods from them, nominations add pods.
 
 Filters that count (`CountingFilterPlugin`) receive sums. The answers of filters that read nodes
 only do not change. All others run on a fork of the snapshot, row by row where they follow single
@@ -36,9 +36,9 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods
 PodsOf: TypeAlias = Callable[[], Sequence[PodInfo]]
 
 _Move: TypeAlias = tuple[PodInfo, bool]
-"""A pod, and whether it comes; else it goes."""
+"""A pod, and whether it is added; False if it is removed."""
 _Moves: TypeAlias = list[dict[str, _Move]]
-"""The pods that came to each row, or went from it, by UID."""
+"""By row, the pods that were added to it or removed from it, by UID."""
 
 _READS_PODS: Final = Reads.PODS | Reads.CLUSTER
 _NO_FILTER: Final = -1
@@ -53,7 +53,7 @@ class _Counted(msgspec.Struct):
 
 
 class ChangedRows:
-    """The filters of one attempt on some rows that change.
+    """The filters of one attempt on rows to which pods are added, or from which they are removed.
 
     Methods raise `PluginError` if a plugin failed.
 
@@ -75,7 +75,7 @@ class ChangedRows:
             attempt: the pod, and the filters that judge nodes for it.
             snapshot: the cluster.
             rows: the rows that change.
-            others: the kinds of pods that may come and go.
+            others: the kinds of pods that may be added and removed.
             known: the first rejection of each row as it is; spares running filters that no change
                 concerns.
         """
@@ -128,9 +128,9 @@ class ChangedRows:
             _note(self._moves, at, pods(), comes=False)
 
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
-        """Add pods back to rows on which the pod fits, one to each, where it still fits then.
+        """Add one pod back to each row where the attempt's pod still fits beside it.
 
-        The result for rows on which it did not fit before has no meaning.
+        The result is undefined for rows on which the attempt's pod does not fit already.
 
         Args:
             at: the position of each pod's row; no row comes twice.
@@ -138,9 +138,9 @@ class ChangedRows:
             pods: returns the pods, should a filter need them.
 
         Returns:
-            A mask of the pods that have to go after all.
+            A mask of the pods that are not added back.
         """
-        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
+        # Not `[:, kinds]`: its memory layout is by row, and all sums read it by line.
         more = self._weights.take(kinds, axis=1)
         if self._asked:
             misses = self._misses_of_any(self._places[at], more, pods())
@@ -187,7 +187,7 @@ class ChangedRows:
     def _misses(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
         """The rows on which the pod no longer fits, by the counting filters, as a mask.
 
-        A filter that no change concerns lets these rows pass: the pod fitted there before.
+        Filters that no change concerns need not run: they passed these rows before.
         """
         misses = self._rejected(at, changes)
         nominated = self._has_nominated[at] & ~misses
@@ -210,10 +210,10 @@ class ChangedRows:
         return self._judge(self._places, nominated=True)
 
     def _settle(self, known: Verdicts | None) -> First:
-        """Take over the known answers of filters that no change concerns.
+        """Store the known answers of filters that no change concerns.
 
         Returns:
-            By row, the filter after which one may not have run yet; FEASIBLE for none.
+            By row, the filter after which others may not have run; FEASIBLE if all have run.
         """
         if known is None:
             return np.full(len(self.rows), _NO_FILTER, np.int16)
@@ -222,7 +222,7 @@ class ChangedRows:
             is_settled |= known.first == active.index
         self._unchanging.first[is_settled] = known.first[is_settled]
         self._unchanging.bits[is_settled] = known.bits[is_settled]
-        # Whatever comes before the filter that rejected the row has let it pass.
+        # Every filter before the one that rejected the row has passed the row.
         last = max((active.index for active in self._fixed), default=_NO_FILTER)
         return np.where(is_settled | (known.first >= last), FEASIBLE, known.first)
 
@@ -274,7 +274,7 @@ class ChangedRows:
         attempt = self._attempt
         for active in self._asked:
             if active.follow is None and (active.is_row_local or active.is_by_node):
-                # It may be shown all rows at once, each with its own change.
+                # The filter judges each row by itself: one fork with all changes serves all rows.
                 judge((active,), attempt.state, attempt.pod, together, found)
                 continue
             for place, moves in enumerate(moved):
@@ -312,7 +312,7 @@ class ChangedRows:
 
 
 def _note(moves: _Moves, at: Indices, pods: Sequence[PodInfo], *, comes: bool) -> None:
-    """Note pods that come or go; a pod that comes back after it went has not moved."""
+    """Note pods as added or removed; a removed pod that is added back is noted no more."""
     for row, pod in zip(at.tolist(), pods, strict=True):
         if moves[row].pop(pod.uid, None) is None:
             moves[row][pod.uid] = (pod, comes)

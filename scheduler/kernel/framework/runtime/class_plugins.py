@@ -1,7 +1,7 @@
 """The row-local plugins that take part for the pods of one class.
 
-They are sorted once, when the class is made: by PreFilter and PreScore, which hold for all its
-pods, and by the data that their answers depend on. Failures are kept until they matter to a pod.
+PreFilter and PreScore run once, when the class is made, and hold for all its pods. The other
+plugins are sorted by the data that they read. Failures are kept until they matter to a pod.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -50,13 +50,13 @@ class ClassPlugins:
         skipped: the row-local PreFilter plugins that skip.
         filters: the row-local filters that take part, in order.
         node_filters: the filters that read the node alone.
-        pod_filters: the filters that read the pods on it.
+        pod_filters: the filters that read the pods on the node.
         node_scores: the scores that need no normalisation and read the node alone.
-        pod_scores: the scores that need no normalisation and read the pods on it.
+        pod_scores: the scores that need no normalisation and read the pods on the node.
         raw_scores: the scores that need normalisation.
         reads_images: whether any reads the images of a node.
         reads_sums: whether they read only sums of the pods on a node.
-        can_foresee: whether they may run for pods to come.
+        can_foresee: whether they may judge rows as if more pods ran on them.
         failures: the filters that failed, by index.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
     """
@@ -111,7 +111,7 @@ class ClassPlugins:
         return bool(self.failures) or self.score_failure is not None
 
     def forget_failures(self) -> None:
-        """Forget failures: the plugins run again, or they failed only for pods to come."""
+        """Drop the failures: the plugins run again, or failed for hypothetical pods only."""
         self.failures, self.score_failure = {}, None
 
     def raise_score_failure(self) -> None:

@@ -1,4 +1,4 @@
-"""The diagnosis of a pod that fits no node, and the sentence people read.
+"""The diagnosis of a pod that fits no node, and its FailedScheduling message.
 
 Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
 """
@@ -21,7 +21,7 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    """The candidates of a preemption that extenders have left.
+    """The preemption candidates that remain after extenders have processed them.
 
     Attributes:
         candidates: the candidates to choose from.
@@ -43,10 +43,10 @@ class Feasibility(msgspec.Struct):
         node_names: the nodes to which PreFilter plugins limit the search; None means all.
         restricting: the plugins that limit it.
         absent: the status of nodes that were not judged, or None.
-        attempt: the filters that judged nodes, for questions "what if"; None when PreFilter ended
-            the attempt for good.
-        is_row_local: whether the class's own columns alone were read, and decide everything.
-        silent: PreFilter plugins that affect neither the pod nor its score.
+        attempt: the filters that judged nodes, for simulations such as preemption; None when
+            PreFilter ended the attempt.
+        is_row_local: whether the verdicts are the class's own columns, and depend on nothing else.
+        silent: the plugins whose `skips_all` spared their PreFilter and PreScore.
     """
 
     state: CycleState
@@ -67,12 +67,12 @@ class Feasibility(msgspec.Struct):
 
     @property
     def is_of_class(self) -> bool:
-        """Whether the class's own columns hold here: no other filter rejects a row."""
+        """Whether the verdicts are the class's own columns: no other filter rejects a row."""
         return self.verdicts is not None and self.verdicts.is_shared
 
     @property
     def looks_at_few(self) -> bool:
-        """Whether the pod names its nodes: then the columns of its class are not filled."""
+        """Whether PreFilter limited the search: then the columns of the class are not filled."""
         return self.verdicts is not None and self.verdicts.rows is not None
 
     def feasible_rows(self, within: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
@@ -105,7 +105,7 @@ class Feasibility(msgspec.Struct):
 
 
 class AttemptDiagnosis:
-    """The rejections by which one attempt found no node; makes its message without asking plugins.
+    """The rejections of an attempt that found no node; its message needs no call of a plugin.
 
     Valid until the snapshot is updated next: its columns may be those of the pod's class.
 
@@ -120,7 +120,7 @@ class AttemptDiagnosis:
         attempt: as in `Feasibility`.
         groups: distinct rejections of nodes, each with its positions in `verdicts`.
         post_filter_message: the text that PostFilter plugins add to the sentence.
-        reviewed: the candidates to preempt on, where extenders have been asked about them.
+        reviewed: the preemption candidates that extenders left; None if they were not asked.
         places_together: whether a pod is placed together with others; None where none is.
     """
 
@@ -153,7 +153,7 @@ class AttemptDiagnosis:
 
     @property
     def unschedulable_plugins(self) -> frozenset[str]:
-        """Every plugin whose rejection counts for waking the pod up again."""
+        """Every plugin whose registered events may requeue the pod."""
         return self._plugins(pending=False)
 
     @property

@@ -128,7 +128,7 @@ class Filtering:
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
     ) -> list[Verdicts]:
-        """Judge every row by each filter, even where another filter rejects it. For people.
+        """Judge every row by each filter, even where another filter rejects it; for `explain`.
 
         Args:
             found: the result for the same pod; its `verdicts` must not be None.
@@ -224,7 +224,7 @@ def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) ->
     wanted = {row_of[name] for name in names if name in row_of}
     nominated_row = row_of.get(pod.pod.status.nominated_node_name)
     if nominated_row is not None:
-        # The scheduler tries it before it judges the set.
+        # The scheduler tries the nominated node before the others.
         wanted.add(nominated_row)
     return np.array(sorted(wanted), np.intp)
 
@@ -234,8 +234,8 @@ def _absent_status(
 ) -> Status:
     """The status of the nodes that were not judged, because plugins limit the search to others.
 
-    It also names the plugin that rejects the pod's own nominated node: upstream keeps both in one
-    set.
+    The status also names the plugin that rejects the pod's nominated node: upstream keeps both in
+    one set.
     """
     plugins = set(found.restricting)
     row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)

@@ -33,11 +33,11 @@ DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
 
 BESIDE_CACHE_BYTES: Final = 32 * 1024 * 1024
-"""Room for the classes of one question about a hypothetical cluster."""
+"""Room for the pod classes of one simulation on a hypothetical cluster."""
 
 
 class Framework:
-    """The plugins of one profile. No method raises anything but `PluginError`: a plugin failed.
+    """The plugins of one profile. Methods raise only `PluginError`, when a plugin failed.
 
     Attributes:
         profile_name: the profile's schedulerName.
@@ -67,17 +67,17 @@ class Framework:
         self.scoring = Scoring(plugins, has_extenders=has_extenders)
 
     def aside(self, without: Container[str] = ()) -> Filtering:
-        """The same filters, but for some, to be run apart from the decisions.
+        """Return the same filters without some plugins, to be run outside of attempts.
 
-        None of their answers is remembered, timed or counted.
+        No answer is cached; no call is timed or counted.
         """
         plugins = self.plugins.filters_only(PluginCalls(self.profile_name), without)
         return Filtering(plugins, PodClasses(plugins, 0))
 
     def beside(self) -> "Framework":
-        """The same plugins for decisions about a hypothetical cluster.
+        """Return a framework with the same plugins, for decisions about a hypothetical cluster.
 
-        It keeps columns of its own; calls of plugins are not timed or counted.
+        It has a class cache of its own; calls of plugins are not timed or counted.
         """
         return Framework(
             self.plugins.called_by(PluginCalls(self.profile_name)),
@@ -109,10 +109,10 @@ class Framework:
         return ended
 
     def shares_rejections(self, pod: PodInfo) -> bool:
-        """Whether pods equal to this one fit on no node that rejects it.
+        """Whether a node that rejects this pod rejects every pod equal to it.
 
-        Equal means equal in shape, labels, namespace and controller. Volumes and resource claims
-        are a pod's own. An untrusted plugin may read anything.
+        Equal means equal in shape, labels, namespace and controller. Pods with volumes or resource
+        claims share no rejections. With an untrusted plugin, which may read anything, no pod does.
         """
         return self.plugins.judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
 
@@ -126,15 +126,15 @@ class Framework:
         return bool(self.plugins.group_plugins and pod.group_name)
 
     def decides_alike(self, pod: PodInfo) -> bool:
-        """Whether decisions about equal pods hold for this one while nothing changes.
+        """Whether decisions about equal pods hold for this pod while the cluster does not change.
 
-        A nominated pod tries its own node first.
+        False for a nominated pod, whose nominated node is tried first.
         """
         is_nominated = bool(pod.pod.status.nominated_node_name)
         return self.plugins.are_trusted and not is_nominated and self.shares_rejections(pod)
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
-        """The key that orders the active queue; pods whose key fails come last, as they arrived."""
+        """The key of the active queue; pods for which the plugin fails come last, by timestamp."""
         try:
             return self.plugins.sort_key(queued)
         except PluginError as problem:
@@ -156,7 +156,7 @@ class Framework:
         old: object,
         new: object,
     ) -> QueueingHint:
-        """Whether an event, given by its label, may help a pod; a failed hint counts as Queue."""
+        """Return a plugin's hint for an event, given by its label; Queue if the hint fails."""
         ask = registered.queueing_hint
         if ask is None:
             return QueueingHint.QUEUE
@@ -165,7 +165,7 @@ class Framework:
             hint = ask(pod, old, new)
             outcome = hint.value
         except PluginError as problem:
-            # A broken hint must not strand pods.
+            # With Skip, a hint that always fails would keep the pod unschedulable.
             self._failed(problem, pod)
             hint, outcome = QueueingHint.QUEUE, "Error"
         duration = self.calls.metrics.queueing_hint_execution_duration
@@ -182,7 +182,7 @@ class Framework:
     def run_post_filter_plugins(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """Return the first success, or all reasons together."""
+        """Return the first answer that is no mere rejection, or all reasons together."""
         start = self.calls.now()
         if self.plugins.places_together:
             diagnosis.places_together = self.places_together
@@ -259,7 +259,7 @@ class Framework:
     def run_unreserve_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[list[PluginError], list[Write]]:
-        """Unreserve all, in reverse order; a failure is returned and stops no other plugin.
+        """Call Unreserve of all plugins in reverse order, also after one has failed.
 
         Returns:
             The failures, and the writes to send.
@@ -343,7 +343,7 @@ class Framework:
     def run_post_bind_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> list[PluginError]:
-        """Call the PostBind plugins; a failure is returned and undoes nothing."""
+        """Call all PostBind plugins and return their failures, which do not undo the binding."""
         start, failures = self.calls.now(), []
         for plugin in self.plugins.post_bind:
             try:

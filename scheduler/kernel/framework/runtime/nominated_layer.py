@@ -21,7 +21,7 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 from scheduler.kernel.snapshot.row_log import RowLog
 
 _Key: TypeAlias = tuple[object, int, int, int]
-"""The nominations, the epoch of the kinds, the pod's priority, the time that it passes."""
+"""The nominations, the epoch of the kinds, the pod's priority, and `NominatedPods.passes` of it."""
 
 
 class _Differences(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class NominatedLayer:
     Attributes:
         key: the inputs that it holds for.
         differences: the differences that nominated pods make, pods of the class included.
-        positions: the log positions of nodes, pods and nominations that are taken over.
+        positions: the positions in the logs of nodes, pods and nominations that it is current to.
     """
 
     def __init__(self, key: _Key, positions: tuple[int, int, int], size: int) -> None:
@@ -117,7 +117,7 @@ def _in_the_way(
 ) -> _Differences:
     """The differences for a class; only rows that changed since its last pod are judged again.
 
-    A pod of the class that is nominated itself counts here as any other.
+    A nominated pod of the class counts here like any other nominated pod.
     """
     pod, snapshot = attempt.pod, attempt.snapshot
     key = (nominated, snapshot.kinds.epoch, pod.priority, nominated.passes(pod))
@@ -161,7 +161,7 @@ def _but_for_its_own(
     alone: Verdicts,
     nominated: NominatedPods,
 ) -> _Differences:
-    """The differences for a pod that is nominated to a row: there its own place is free for it."""
+    """The differences for a pod nominated to a row: its own nomination does not count there."""
     others = nominated.before(attempt.pod, attempt.snapshot, on=np.array([row], np.intp))
     own = _judged(attempt, alone, others)
     kept = every.places != row

@@ -1,8 +1,8 @@
-"""Pods that wait for a node to be cleared for them, as columns.
+"""Nominated pods, as columns.
 
-Every other pod of no higher priority must leave room for them, so each attempt asks about all of
-them at once. Some need their room from a known time on: a pod that will have ended by then may use
-it until then.
+Every other pod of no higher priority must leave room for them, so each attempt reads all of them at
+once. Some nominated pods need their room only from a known time on; a pod that ends earlier may use
+it.
 
 Source: kubernetes pkg/scheduler/backend/queue/nominator.go (pods themselves are kept here, not
 references; an empty nomination is no entry), pkg/scheduler/framework/runtime/framework.go
@@ -155,10 +155,9 @@ class NominatedPods:
         return Nominated(self._pods, slots, rows[slots], kinds[slots])
 
     def passes(self, pod: PodInfo) -> int:
-        """The first time at which room is needed and a pod will have ended.
+        """The earliest `needed_at` by which the pod will have ended if it starts now.
 
-        Nominations for that time and later ones do not exclude the pod. For most pods it is
-        `NO_TIME`, after all times.
+        Nominations for that time or later do not exclude the pod. For most pods it is `NO_TIME`.
         """
         if not self._pods:
             return NO_TIME
@@ -180,7 +179,7 @@ class NominatedPods:
         return PodInfo(replace(info.pod, status=status), info.kind)
 
     def comes_before(self, uid: str, pod: PodInfo) -> bool:
-        """Whether a pod must leave free the room of another one; see `before`."""
+        """Whether filters for a pod count the nominated pod with this UID; see `before`."""
         slot = self._slots.get(uid)
         if slot is None or uid == pod.uid or self._pods[slot].priority < pod.priority:
             return False
@@ -200,7 +199,7 @@ class NominatedPods:
     def row_log(self, snapshot: Snapshot) -> RowLog:
         """The log of rows whose nominations changed.
 
-        It begins anew when nodes change, or for another cluster.
+        The log is a new one when nodes change, or for another snapshot.
         """
         self._refresh(snapshot)
         return self._row_log
@@ -232,10 +231,10 @@ class NominatedPods:
         self._note(slot)
 
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """Take over a newer version of a pod.
+        """Store a newer version of a pod.
 
-        A nomination made here reaches the API server later than other updates of the pod reach us.
-        So an update in which neither version has a nomination leaves ours alone.
+        Watch events of the pod may precede the write of its nomination to the API server. So an
+        update in which neither version has a nomination keeps the nomination.
         """
         current = self.node_of(new.uid)
         stated = new.pod.status.nominated_node_name
@@ -273,7 +272,7 @@ class NominatedPods:
             yield "nominations and their columns differ"
 
     def _refresh(self, snapshot: Snapshot) -> None:
-        """Bring rows and kinds up to date; both stay the same while no node comes or goes."""
+        """Update rows and kinds if nodes or the numbering of kinds have changed."""
         kinds, log = snapshot.kinds, snapshot.node_log
         seen = kinds, kinds.epoch, log, log.position
         if seen == self._seen:

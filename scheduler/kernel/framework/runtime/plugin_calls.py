@@ -17,10 +17,10 @@ from scheduler.observability.instruments import Instruments
 _SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
 
 FAILS_NO_ATTEMPT: Final = frozenset({"PreEnqueue", "QueueSort", "QueueingHint"})
-"""The extension points whose failures are reported with a pod, by the caller."""
+"""The extension points whose failures fail no attempt; the caller reports them with the pod."""
 
 _EXPLAINED: Final = (WrongAnswerError, SchedulerError)
-"""Errors whose message says all; the failed attempt is logged with it."""
+"""Errors that need no traceback: the failed attempt is logged with their message."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,8 +52,8 @@ class PluginCalls:
         profile: its name.
         metrics: the counters and timers.
         now: monotonic seconds.
-        on_failed: receives failures that fail no attempt: of PreEnqueue, QueueSort and hints.
-        on_raised: receives the unexpected exceptions of all other points.
+        on_failed: receives the failures of PreEnqueue, QueueSort and hints, which fail no attempt,
+            and the unexpected exceptions of all other points.
         sampled: whether the calls of the present cycle are timed.
         steps: the end time and name of each extension point of the present cycle.
     """
@@ -66,14 +66,12 @@ class PluginCalls:
         *,
         time_limit: TimeLimit = nullcontext,
         on_failed: Callable[[PluginError], object] = lambda _: None,
-        on_raised: Callable[[PluginError], object] = lambda _: None,
     ) -> None:
         self.profile = profile
         self.metrics = metrics
         self.now = now
         self._time_limit = time_limit
         self.on_failed = on_failed
-        self._on_raised = on_raised
         self.sampled = False
         self.steps: list[tuple[float, str]] = []
 
@@ -166,7 +164,7 @@ class PluginCalls:
         """As `bound`, for a method that may wait for I/O, within the plugin's patience."""
 
         async def call(*args: Any) -> R:
-            # `sampled` may be of another cycle by now: it still selects a share of the calls.
+            # Another cycle may have set `sampled` since: it still selects a share of the calls.
             sampled, start, status = self.sampled, self.now(), "Error"
             try:
                 async with self._time_limit(plugin.patience_seconds):
@@ -187,11 +185,11 @@ class PluginCalls:
         self.metrics.plugin_errors[plugin, point].inc()
         error = plugin_error(plugin, point, problem)
         if point not in FAILS_NO_ATTEMPT and not isinstance(problem, _EXPLAINED):
-            self._on_raised(error)
+            self.on_failed(error)
         return error
 
     def spared(self, plugin: str, point: str, code: Code) -> None:
-        """Report a plugin that is not called, as its answer is known."""
+        """Observe a call that the runtime spares because its answer is known."""
         if self.sampled:
             self._report(plugin, point, CODE_NAMES[code], self.now())
 
@@ -207,7 +205,7 @@ def plugin_error(plugin: str, point: str, problem: BaseException) -> PluginError
     if not isinstance(problem, WrongAnswerError):
         message = f"{type(problem).__name__}: {message}"
     error = PluginError(plugin, point, message)
-    # Not all of these errors are raised.
+    # Set here, because some of these errors are never raised.
     error.__cause__ = problem
     return error
 

@@ -1,4 +1,4 @@
-"""The plugins of one profile, sorted by extension point and bound once, when it is built."""
+"""The plugins of one profile by extension point; their methods are bound when it is built."""
 
 from collections.abc import Awaitable, Callable, Container, Hashable, Mapping, Sequence
 from functools import cache
@@ -108,7 +108,7 @@ class ProfilePlugins:
     """The plugins of one profile by extension point, in the order they run, ready to be called.
 
     Attributes:
-        calls: binds and measures them.
+        calls: binds the plugins' methods, and measures their calls.
         by_name: every plugin of the profile, one instance each.
         placement_weights: the weights of `placement_score`.
         places_together: `places_together` of the Permit plugins that have it.
@@ -116,9 +116,9 @@ class ProfilePlugins:
         only_writes: `only_writes` of the PreBind plugins that have it, by name.
         signs_under: `signs_under` of the plugins that have it.
         signs: `sign` of the row-local plugins; None where one of them lacks it.
-        judges_alike: whether all plugins that run before a pod has a node are trusted, and so
-            read nothing of a single pod.
-        are_trusted: whether all plugins are: then none reads a snapshot on its own account.
+        judges_alike: whether all plugins from PreEnqueue to PostFilter are trusted; these give
+            equal pods equal answers.
+        are_trusted: whether all plugins are trusted.
         group_plugins: the names of plugins that have members of a pod group placed together.
         binds_plainly: whether Bind plugins do nothing but write the binding.
     """
@@ -137,7 +137,7 @@ class ProfilePlugins:
             enabled: by extension point, as a configuration spells it, plugin names with weights
                 (used for score only).
             build: makes the instance of a plugin.
-            calls: binds and measures them.
+            calls: binds the plugins' methods, and measures their calls.
             trusted: names of plugins whose columns need no check.
 
         Raises:
@@ -226,7 +226,7 @@ class ProfilePlugins:
         self.binds_plainly = all(getattr(p, "ONLY_BINDS", False) for p in self._list("bind"))
 
     def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "ProfilePlugins":
-        """The same PreFilter and Filter plugins, but for some; nothing is scored."""
+        """Return the set with only QueueSort, PreFilter and Filter; the latter two without some."""
         kept = {
             point: [each for each in self._enabled.get(point, ()) if each[0] not in without]
             for point in ("preFilter", "filter")
@@ -235,14 +235,14 @@ class ProfilePlugins:
         return ProfilePlugins(kept, self.by_name.__getitem__, calls, trusted=self._trusted)
 
     def called_by(self, calls: PluginCalls) -> "ProfilePlugins":
-        """The same plugins, called in another way."""
+        """Return the same plugins, with methods bound by `calls`."""
         return ProfilePlugins(self._enabled, self.by_name.__getitem__, calls, trusted=self._trusted)
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
         """The events each plugin that can reject pods registers for; called once, at start.
 
         The queue calls the hint of an untrusted plugin for every pod, whatever the plugin declares.
-        Its author may not know about `reads_pod_shape_only`, and must not get another pod's answer.
+        Its author may not know `reads_pod_shape_only`, and its hint may read the whole pod.
 
         Raises:
             PluginError: a plugin failed.

@@ -48,7 +48,7 @@ C = TypeVar("C", bound=np.generic)
 Judged: TypeAlias = tuple[First, NDArray[np.uint64], Scores]
 """`first`, `bits` and `total` of some rows; see `PodClass`."""
 RowAnswer: TypeAlias = tuple[int, int, float]
-"""The same for one row."""
+"""`first`, `bits` and `total` of one row."""
 Key: TypeAlias = tuple[RowAnswer, Content]
 """The answer of plugins that read the node alone, and the capacity and load of a row."""
 
@@ -56,8 +56,8 @@ Key: TypeAlias = tuple[RowAnswer, Content]
 class RowAnswers:
     """The answers of a class by the content of a row, for one layout of the sums.
 
-    Rows that offer the same and hold the same get the same answers, wherever they are and whatever
-    happens in between. So nothing has to be invalidated: a row that changes has another key.
+    Rows with equal keys get equal answers, at any time. So no entry is ever invalidated: a row that
+    changes has another key.
     """
 
     def __init__(self) -> None:
@@ -115,11 +115,11 @@ class PodClass:
         return per_row * capacity + (_MAX_ANSWER_BYTES if self.plugins.can_foresee else 0)
 
     def counted(self, snapshot: Snapshot, pods: int) -> None:
-        """Note that the only changes of the snapshot are pods which the columns have already.
+        """Note that the columns include the latest pods of the snapshot already.
 
         Args:
             snapshot: the cluster.
-            pods: their number; if the snapshot has other changes, the class judges them all.
+            pods: their number; with any other change since, `refresh` judges all changed rows.
         """
         log = snapshot.sum_log
         if log.position == self._pod_position + pods:
@@ -161,7 +161,7 @@ class PodClass:
         with plugins.unmeasured():
             judged = self._judged(after, after.table.all_rows, rows)
         if plugins.have_failed():
-            # The failure is about pods to come: it must not fail the pod at hand.
+            # The failure concerns hypothetical pods: it must not fail the present attempt.
             plugins.forget_failures()
             return
         node = (self._node_first[rows], self._node_bits[rows], self._node_total[rows])
@@ -184,7 +184,7 @@ class PodClass:
             times: number of additional pods, for each of these.
 
         Returns:
-            None where the result cannot be foreseen.
+            None where the class cannot judge hypothetical pods.
         """
         plugins = self.plugins
         if not plugins.can_foresee or plugins.have_failed():
@@ -254,7 +254,7 @@ class PodClass:
         return self._rankings[0].best_rows(self.total[:size])
 
     def best_by_domain(self, topology: Topology, by_domain: Scores) -> tuple[NDArray[np.intp], int]:
-        """The same with these scores added.
+        """The rows with the best sum of total and `by_domain`, and the number that fit.
 
         Args:
             topology: the domains.
@@ -313,7 +313,7 @@ class PodClass:
         self._evaluate_raw(snapshot, rows, self._pod_raw)
 
     def _is_known(self, sums: ResourceSums, rows: Rows) -> bool:
-        """Take over known answers for rows with the same load; return False if one is missing."""
+        """Set the known answers of rows with the same load; return False if one is missing."""
         if isinstance(rows, slice) or len(rows) > _FEW:
             return False
         for row in rows.tolist():

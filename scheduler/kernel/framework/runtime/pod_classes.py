@@ -28,9 +28,9 @@ _Signatures = WeakValueDictionary[tuple[Hashable, ...], Signature]
 
 
 class PodClasses:
-    """The classes of one profile; each goes with the last pod of it.
+    """The pod classes of one profile; a class is dropped with the last pod of its signature.
 
-    They are bounded in bytes, too: the least recently used ones are dropped first.
+    The classes are bounded in bytes, too: the least recently used one is dropped first.
 
     Attributes:
         hits: pods whose class was known.
@@ -48,9 +48,9 @@ class PodClasses:
         self.misses = 0
 
     def class_of(self, pod: PodInfo, snapshot: Snapshot) -> PodClass:
-        """The class of the pod; a new one for this pod alone where nothing can be shared.
+        """Return the class of the pod; a new one for this pod alone if it shares no answers.
 
-        Kept classes are about the real cluster, and must not be updated from a fork.
+        Cached classes hold answers about the real cluster, so a fork never uses them.
         """
         signature = None if snapshot.is_fork else self._signature(pod)
         if signature is not None:
@@ -92,7 +92,7 @@ class PodClasses:
         return found if found.is_shared else None
 
     def _look_around(self) -> None:
-        """Forget all signatures when the data changed that plugins read to sign pods."""
+        """Drop all signatures and classes when `signs_under` of a plugin has changed."""
         under = tuple([ask() for ask in self._plugins.signs_under])
         if under != self._signed_under:
             self._signed_under = under
@@ -110,6 +110,6 @@ class PodClasses:
 
 
 def _representative(pod: PodInfo) -> PodInfo:
-    """The pod, of a kind of its own: a class must not keep the kind that keeps the class."""
+    """Copy the pod with a new kind: the pod's own kind keeps the class alive, and must be freed."""
     kind = pod.kind
     return PodInfo(pod.pod, PodKind(kind.shape, kind.namespace, kind.labels, kind.owners))

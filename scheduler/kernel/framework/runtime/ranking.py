@@ -1,7 +1,7 @@
 """The rows with the best total, in each domain of a topology, updated as rows change.
 
-Within a domain the same score is added to all rows. So the best of them are the best of the class
-there, whatever is added. Without a topology all rows are one domain.
+A score by domain adds the same number to all rows of a domain, so it does not change which of them
+are best. Without a topology all rows are one domain.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ INFEASIBLE_TOTAL: Final = -1.0
 BYTES_PER_ROW: Final = 48
 NO_ROWS: Final = np.zeros(0, np.intp)
 _FEW: Final = 4
-"""The most changed rows that are followed; a new pass takes no longer than following more."""
+"""The most changed rows that are followed; for more rows, a new pass takes no longer."""
 _MAX_MERGED: Final = 4
 """The most sets of domains whose merged best rows are kept."""
 
@@ -53,7 +53,7 @@ class Ranking:
         self._is_known = False
 
     def follow(self, row: int, before: float, now: float) -> None:
-        """Take over the new total of one row."""
+        """Update the results for the new total of one row."""
         if not self._is_known or before == now:
             return
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
@@ -73,7 +73,7 @@ class Ranking:
             self._part(domain)
 
     def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
-        """Take over the new totals of some rows, each named once.
+        """Update the results for the new totals of some rows, each named once.
 
         Args:
             rows: the rows.
@@ -186,7 +186,7 @@ class Ranking:
 
 def _without(rows: NDArray[np.intp], row: int) -> NDArray[np.intp]:
     """Sorted rows without one of them; the array passed in must not be used afterwards."""
-    # In place: most rows may be equal, and only one of them goes.
+    # In place: a copy without one row would cost as much as all rows.
     at = rows.searchsorted(row)
     rows[at:-1] = rows[at + 1 :]
     return rows[:-1]

@@ -39,7 +39,7 @@ class Best(msgspec.Struct, frozen=True):
         candidates: the rows of `totals`; None for all rows of the table.
         alone: the totals of the candidates without `by_domain`, until the snapshot changes.
         left_out: the scores that are the same on every node, where `totals` lacks them.
-        is_of_class: whether the class of the pod alone has decided.
+        is_of_class: whether the totals are those of the pod's class alone.
         by_domain: the score added to each row, by its domain.
     """
 
@@ -77,7 +77,7 @@ class Scoring:
         self._has_extenders = has_extenders
         self._all = plugins.score
         self._cluster = [scored for scored in plugins.score if not scored.is_row_local]
-        # A plugin that depends on its own PreFilter fails where the profile has none.
+        # A plugin whose PreFilter is not enabled may fail for lack of its state: never skip it.
         prepared = {plugin.name for plugin in plugins.pre_filter}
         self._cluster_by_needs = [
             [p for p in self._cluster if p.name not in prepared or not p.needs & ~needs]
@@ -243,7 +243,7 @@ class Scoring:
     ) -> list[tuple[str, int, Scores]]:
         """Every score plugin that takes part: name, weight, and its normalised scores by row.
 
-        For people and for comparison; the daemon adds up without keeping the parts.
+        For `explain` and for comparisons; attempts add up the scores without keeping them.
         """
         active = self._prepare(self._all, found.state, pod, snapshot, rows)
         columns = self._columns(active, found.state, pod, snapshot, rows)

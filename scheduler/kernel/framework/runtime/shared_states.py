@@ -1,6 +1,6 @@
-"""The states that plugins share, and the objects they list: they receive all changes, in order.
+"""The shared states of plugins and the objects of listers; both receive all changes, in order.
 
-The engine calls `SharedStates` for each change; a fork of it goes with a fork of the snapshot.
+The engine calls `SharedStates` for each change, and forks it together with the snapshot.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,15 +56,21 @@ class ObjectStore(SharedState):
 class SharedStates:
     """All shared states of one composition.
 
-    No method raises an exception of a state: failures are returned, each with the plugin that asked
-    for the state first, and counted.
+    No method raises an exception of a state: failures are reported, each with the plugin that asked
+    for the state first, and counted. A fork reports nothing.
 
     Attributes:
         changes: number of changes of objects so far.
+        on_failed: receives the failures of states.
     """
 
-    def __init__(self, metrics: FrameworkMetrics) -> None:
+    def __init__(
+        self,
+        metrics: FrameworkMetrics,
+        on_failed: Callable[[PluginError], object] = lambda _: None,
+    ) -> None:
         self._metrics = metrics
+        self.on_failed = on_failed
         self.changes = 0
         self._states: dict[type[SharedState], Any] = {}
         self._reserving: dict[type[SharedState], Any] = {}
@@ -72,7 +78,6 @@ class SharedStates:
         self._stores: dict[ObjectKind, ObjectStore] = {}
         self._owners: dict[type[SharedState], str] = {}
         self._assumed: Callable[[], Iterable[PodInfo]] | None = None
-        self._on_failed: Callable[[PluginError], object] = lambda _: None
 
     # --- for handles ----------------------------------------------------------------------------
 
@@ -100,9 +105,9 @@ class SharedStates:
         return self._stores[kind]
 
     def shared(self, state_type: type[StateT], plugin: str) -> StateT:
-        """The state of a type; made for the plugin that asks first.
+        """Return the state of a type; the first call makes it, on behalf of its plugin.
 
-        A state that is made late first receives the objects that the others have.
+        A state made after the start receives all known objects and assumed pods first.
         """
         found: StateT | None = self._states.get(state_type)
         if found is None:
@@ -129,21 +134,15 @@ class SharedStates:
 
     # --- for the engine -------------------------------------------------------------------------
 
-    def begin(
-        self,
-        assumed: Callable[[], Iterable[PodInfo]],
-        on_failed: Callable[[PluginError], object],
-    ) -> None:
+    def begin(self, assumed: Callable[[], Iterable[PodInfo]]) -> None:
         """Begin to receive objects: no further kinds can be watched from now on.
 
-        Args:
-            assumed: returns the pods that are assumed on the nodes they name.
-            on_failed: receives the failures of states in `object_set` and `object_gone`.
+        `assumed` returns the pods that are assumed on the nodes they name.
         """
-        self._assumed, self._on_failed = assumed, on_failed
+        self._assumed = assumed
 
     def object_set(self, kind: ObjectKind, new: Any) -> Any | None:
-        """Take over a new or changed object; return its former version.
+        """Store an added or updated object, and pass it to the states; return its former version.
 
         None for an undeclared kind. A pod that lost its node, or was replaced, is removed first.
         """
@@ -157,14 +156,13 @@ class SharedStates:
         ):
             self.object_gone(kind, name, namespace)
             old = None
-        for problem in self.object_changed(kind, old, new):
-            self._on_failed(problem)
+        self.object_changed(kind, old, new)
         return old
 
     def object_gone(
         self, kind: ObjectKind, name: str, namespace: str = "", uid: str = ""
     ) -> Any | None:
-        """Take out an object; return it, or None if it is not there or has another UID.
+        """Remove an object; return it, or None if it is missing or has another UID.
 
         Args:
             kind: its kind.
@@ -176,30 +174,28 @@ class SharedStates:
         old = None if store is None else store.get(name, namespace)
         if old is None or (uid and old.uid != uid):
             return None
-        for problem in self.object_changed(kind, old, None):
-            self._on_failed(problem)
+        self.object_changed(kind, old, None)
         return old
 
-    def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
-        """Pass on an object that came (`old` is None), changed, or went (`new` is None)."""
+    def object_changed(self, kind: ObjectKind, old: object, new: object) -> None:
+        """Pass on an object that was added (`old` is None), updated or deleted (`new` is None)."""
         self.changes += 1
         store = self._stores.get(kind)
         if store is not None:
             store.on_event(kind, old, new)
-        return self._tell(
+        self._tell(
             self._states,
             lambda state: state.on_event(kind, old, new) if _hears(state, kind) else None,
         )
 
-    def reserved(self, pod: PodInfo) -> list[PluginError]:
-        """Pass on that a pod is assumed on the node it names."""
-        if not self._reserving:
-            return []
-        return self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name))
+    def reserved(self, pod: PodInfo) -> None:
+        """Call `reserve` of the states for a pod that is assumed on the node it names."""
+        if self._reserving:
+            self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name), pod.key)
 
-    def unreserved(self, pod: PodInfo) -> list[PluginError]:
-        """Pass on that an assumed pod is not on its node after all."""
-        return self._tell(self._reserving, lambda state: state.unreserve(pod, pod.node_name))
+    def unreserved(self, pod: PodInfo) -> None:
+        """Call `unreserve` of the states for an assumed pod that is forgotten."""
+        self._tell(self._reserving, lambda state: state.unreserve(pod, pod.node_name), pod.key)
 
     def fork(self) -> "SharedStates":
         """Make an independent copy.
@@ -223,7 +219,7 @@ class SharedStates:
         state_type: type[StateT],
         fork: Callable[[StateT], SharedState] = lambda state: state.fork(),
     ) -> "SharedStates":
-        """The same states, except for a fork of one: for questions that concern that state alone.
+        """Return the same states with a fork of one, for simulations that change that state only.
 
         Args:
             state_type: the type of that state.
@@ -243,15 +239,18 @@ class SharedStates:
         return copy
 
     def _tell(
-        self, states: Mapping[type[SharedState], Any], what: Callable[[SharedState], None]
-    ) -> list[PluginError]:
-        failures = []
+        self,
+        states: Mapping[type[SharedState], Any],
+        what: Callable[[SharedState], None],
+        pod: str = "",
+    ) -> None:
         for state_type, state in states.items():
             try:
                 what(state)
-            except FOREIGN_ERRORS as problem:  # the others must hear too
-                failures.append(self._failed(state_type, problem))
-        return failures
+            except FOREIGN_ERRORS as problem:  # the other states must receive it
+                failure = self._failed(state_type, problem)
+                failure.pod = pod
+                self.on_failed(failure)
 
     def _failed(self, state_type: type[SharedState], problem: BaseException) -> PluginError:
         self._metrics.plugin_errors[self._owners[state_type], _POINT].inc()

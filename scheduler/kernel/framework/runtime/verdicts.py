@@ -1,7 +1,7 @@
 """The verdicts of filters on nodes, as columns, and the meaning of these.
 
-`judge` is the only caller of filters: for whole clusters and single nodes, for plain decisions and
-"what if", by the cache of pod classes and past it.
+`judge` is the only caller of filters, for all nodes and single ones, for attempts and simulations.
+Results in the cache of pod classes are its results, too.
 
 Source: kubernetes pkg/scheduler/framework/types.go (NodeToStatus) v1.36.
 """
@@ -37,14 +37,14 @@ class Verdicts(msgspec.Struct):
 
     Attributes:
         first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
-        settled: that filter's answer, but for `answers`.
+        settled: that filter's answer, without the rejections in `answers`.
         rows: the judged rows; None for all of the snapshot.
         attempt: the filters that answered; None where the caller never reads reasons.
         failures: filters that failed, by index; they count as rejecting all rows they were given.
         statuses: the statuses made so far.
         is_shared: whether `first` and `settled` are the columns of a class, which others use.
-        answers: the rows that filters reject and their answers, in order. Kept while `settled` is
-            still the column of a class; not read while any node fits.
+        answers: rows that filters reject and their answers, in order, while `settled` is still the
+            column of a class. `bits` writes them to a copy of it; attempts that succeed spare it.
     """
 
     first: First
@@ -67,7 +67,7 @@ class Verdicts(msgspec.Struct):
         return self.settled
 
     def reject(self, index: int, answer: Bits, positions: NDArray[np.intp] | None = None) -> None:
-        """Add the rejections of a filter where no filter before it rejects; shared columns stay.
+        """Add a filter's rejections of rows that no earlier filter rejects; copy shared columns.
 
         Args:
             index: the index of the filter.
@@ -142,7 +142,7 @@ class Verdicts(msgspec.Struct):
     def raise_failure(self) -> None:
         """Fail the attempt when a filter failed on a node that no filter before it rejects.
 
-        Upstream does not even run it on the other nodes.
+        Upstream does not run the filter on the other nodes.
 
         Raises:
             PluginError: the failure of that filter.
@@ -181,7 +181,7 @@ def blank_verdicts(
 
 
 def as_view(rows: Rows) -> Rows:
-    """The same rows, as a slice where it is only one: slices make views, indices make copies."""
+    """The same rows, but one row as a slice: slices make views, indices make copies."""
     if isinstance(rows, slice) or len(rows) != 1:
         return rows
     row = int(rows[0])
@@ -225,9 +225,9 @@ def judge(
 
 
 class FilterAttempt(msgspec.Struct, eq=False):
-    """The filters that take part for one pod, to judge rows as they are or might be.
+    """The filters that take part for one pod, to judge rows of the cluster or of a fork.
 
-    It knows the meaning of their answers; a plugin returns it only when a caller reads it.
+    It asks plugins for the meaning of their answers only when a caller reads reasons.
 
     Attributes:
         filters: the filters that take part: those of the pod's class, then the others.
@@ -243,7 +243,7 @@ class FilterAttempt(msgspec.Struct, eq=False):
     snapshot: Snapshot
     nominated: NominatedPods | None = None
     _placed: Snapshot | None = None
-    """The cluster with these pods; made when a caller reads numbers."""
+    """The cluster with the nominated pods; made when a caller reads reasons of a row."""
 
     def verdicts(self, rows: Indices | None = None) -> Verdicts:
         """The verdicts of all filters on some rows; None for all rows."""

@@ -46,7 +46,8 @@ function helpCard(words, whole, isLive, moment) {
   return card("What would help",
     changes.length ? h("p", { class: "quiet small" }, "Each of these was tried on a copy of the cluster: with that one change the pod finds a node.") : null,
     h("ul", { class: "help-list" }, items),
-    changes.length ? null : h("p", {}, whole ? `First mend this: ${whole.reasons.join("; ")}. Until then no node will do.` : "No change that was tried would help."));
+    changes.length ? null : h("p", {}, whole ? `First mend this: ${whole.reasons.join("; ")}. Until then no node will do.` : "No change that was tried would help."),
+    words.untried ? h("p", { class: "quiet small" }, words.untried) : null);
 }
 
 function sentence(text) {
