@@ -277,7 +277,7 @@ def chosen(workloads: Mapping[str, Workload], names: tuple[str, ...]) -> list[Wo
 
 def _read(path: Path) -> list[Workload]:
     try:
-        document = yaml.load(path.read_text(), yaml.CSafeLoader)
+        document = yaml.load(path.read_text(), yaml.SafeLoader)
         return msgspec.convert(document, list[Workload])
     except (yaml.YAMLError, msgspec.ValidationError) as problem:
         raise WorkloadError(f"{path.name}: {problem}") from problem

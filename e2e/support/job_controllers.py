@@ -234,4 +234,4 @@ def _sources(project: Project) -> Path:
 
 def _loaded(path: Path) -> list[Json]:
     with path.open() as text:
-        return list(filter(None, yaml.load_all(text, yaml.CSafeLoader)))
+        return list(filter(None, yaml.load_all(text, yaml.SafeLoader)))

@@ -40,7 +40,7 @@ _HINTS = {
 """Hints for users by message of libyaml."""
 
 
-class _Loader(yaml.CSafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Composes nodes only: a plain scalar keeps the tag `_PLAIN` and is resolved by this module."""
 
     yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}  # noqa: RUF012  PyYAML's name
@@ -79,6 +79,9 @@ def parse(text: str | bytes, problems: Problems) -> Value:
         return None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problems.add((), f"not readable as text: {' '.join(str(error).split())}")
+        return None
+    except RecursionError:  # only without libyaml, which has a limit of its own
+        problems.add((), "not readable: lists and mappings are nested too deeply")
         return None
     if node is None:
         return None

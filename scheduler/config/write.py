@@ -27,11 +27,11 @@ from scheduler.config.walker import DURATION, is_written
 _EMPTY: tuple[object, ...] = (None, "", (), {}, b"")
 
 
-class _Dumper(yaml.CSafeDumper):
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Quotes every string that kube-scheduler would not parse as a string."""
 
 
-def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = None if is_plain_text(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

@@ -49,6 +49,8 @@ def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{place}: not valid YAML: {problem.problem}") from problem
     except yaml.YAMLError as problem:
         raise InputError(f"{source}: not valid YAML: {problem}") from problem
+    except RecursionError as problem:
+        raise InputError(f"{source}: lists and mappings are nested too deeply") from problem
     if is_empty:
         raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
 

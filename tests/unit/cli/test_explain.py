@@ -200,7 +200,7 @@ def test_a_compressed_file_is_read_as_its_text(
             "cut.json.gz: cannot be decompressed: ",
             id="cut",
         ),
-        pytest.param("x.yaml", b"{", "x.yaml:2:1: not valid YAML: ", id="a file of a directory"),
+        pytest.param("x.yaml", b"{}}", "x.yaml:1:3: not valid YAML: ", id="a file of a directory"),
     ],
 )
 def test_a_directory_that_cannot_be_read_is_named(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scheduler.config.expansion import expand
 from scheduler.config.load import load
@@ -16,6 +17,8 @@ from scheduler.config.write import to_object, to_yaml
 HERE = Path(__file__).parent
 RECORDED: dict[str, Any] = json.loads((HERE / "kube-scheduler.json").read_text())
 ACCEPTED = sorted((HERE / "accepted").glob("*.yaml"))
+if not yaml.__with_libyaml__:
+    ACCEPTED.remove(HERE / "accepted" / "json.yaml")  # PyYAML itself takes no tabs in JSON
 BROKEN = sorted((HERE / "broken").glob("*.yaml"))
 
 OUR_DEFAULTS = {
