@@ -29,7 +29,7 @@ from tests.unit.plugins.scalar_reference import EXTENDED, HUGE, OTHER_EXTENDED, 
 
 MEBIBYTE = 1024 * 1024
 KEYS = ("disk", "zone", "cores")
-VALUES = {"disk": ("ssd", "hdd"), "zone": ("a", "b", "c"), "cores": ("4", "8", "-1", "many")}
+VALUES = {"disk": ("ssd", "hdd"), "zone": ("a", "b", "c"), "cores": ("4", "8", "16", "many")}
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 IMAGES = {
     "app:1": 1500,

@@ -226,10 +226,12 @@ def make_claim(
         if conditions:
             result["bindingConditions"] = [*conditions]
             result["bindingFailureConditions"] = ["Failed"]
-        field = {"key": "metadata.name", "operator": "In", "values": [*reaches] or [on]}
+        fields = [
+            {"key": "metadata.name", "operator": "In", "values": [name]} for name in reaches or [on]
+        ]
         status["allocation"] = {
             "devices": {"results": [result]},
-            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [each]} for each in fields]},
             "allocationTimestamp": since,
         }
     if devices is not None:
