@@ -76,7 +76,9 @@ def environment(programs: Mapping[str, str]) -> dict[str, str]:
     variables = {"PATH": path}
     if libraries := library_folders(folder):
         variables["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, libraries))
-        variables["DEBOOTSTRAP_DIR"] = str(folder / "usr" / "share" / "debootstrap")
+    scripts = folder / "usr" / "share" / "debootstrap"
+    if scripts.is_dir():  # an installed debootstrap finds its own
+        variables["DEBOOTSTRAP_DIR"] = str(scripts)
     return variables
 
 
