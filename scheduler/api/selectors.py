@@ -135,6 +135,11 @@ _EXPECTED: Final = {
 }
 
 
+def is_label_value(text: str) -> bool:
+    """Whether a label may have this value. Source: validation.IsValidLabelValue."""
+    return _LABEL_VALUE(text) is not None
+
+
 def parse_int64(text: str | None) -> int | None:
     """Parse a decimal number; None if the text is no signed 64-bit integer."""
     if text is None or not text.removeprefix("-").removeprefix("+").isascii():
@@ -185,7 +190,7 @@ def node_requirement(requirement: NodeSelectorRequirement) -> Requirement:
             fits = len(values) == 1 and parse_int64(values[0]) is not None
         case Operator.EXISTS | Operator.DOES_NOT_EXIST:
             fits = not values
-    if not (fits and all(map(_LABEL_VALUE, values))):
+    if not (fits and all(map(is_label_value, values))):
         raise SelectorError(
             f"operator {requirement.operator} of key {requirement.key!r} expects "
             f"{_EXPECTED[parsed.operator]}, got {list(values)}"

@@ -7,6 +7,8 @@ IsExtendedResourceName.
 import re
 from typing import Final
 
+from scheduler.api.selectors import is_label_value
+
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
 _SUBDOMAIN = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII
@@ -39,7 +41,7 @@ def label_key_error(key: str) -> str | None:
 
 def label_value_error(value: str) -> str | None:
     """Describe the error in a label value; None if it is valid."""
-    if not value or (len(value) <= _MAX_NAME and _NAME.fullmatch(value)):
+    if is_label_value(value):
         return None
     return f'expected {_NAME_RULE}, or nothing, got "{value}"'
 

@@ -123,8 +123,8 @@ class ObjectTurns(RequestTurns):
 class Place:
     """The place of an attempt in each line where it waits.
 
-    Of pods with equal priority, the one decided first sends all its requests first. So it is bound
-    before later pods send any.
+    Of equal pods, the one decided first sends all its requests first. So it is bound before later
+    pods send any.
 
     Args:
         rank: smaller goes first; see `of`.
