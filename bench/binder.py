@@ -88,12 +88,9 @@ async def _follow(api: Api, path: str, seen: Callable[[Json], None]) -> None:
     version = (await api.get(f"{path}?limit=1"))["metadata"]["resourceVersion"]
     for found in await api.list_items(path):
         seen(found)
-    while True:
-        # An overloaded API server may end a watch.
-        async for kind, found in api.watch(path, version):
-            version = found["metadata"]["resourceVersion"]
-            if kind in ("ADDED", "MODIFIED"):
-                seen(found)
+    async for kind, found in api.watch(path, version):
+        if kind in ("ADDED", "MODIFIED"):
+            seen(found)
 
 
 if __name__ == "__main__":

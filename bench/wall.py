@@ -57,12 +57,9 @@ async def _follow(kubeconfig: Path, events: bool, in_flight: int) -> None:
         version = (await api.get(f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]
         for _ in range(in_flight):
             group.create_task(_bind_from(coming, nodes, api, events))
-        while True:
-            # An overloaded API server may end a watch.
-            async for kind, pod in api.watch(f"{_PODS}?{_WAITING}", version):
-                version = pod["metadata"]["resourceVersion"]
-                if kind == "ADDED":
-                    coming.put_nowait(pod["metadata"]["name"])
+        async for kind, pod in api.watch(f"{_PODS}?{_WAITING}", version):
+            if kind == "ADDED":
+                coming.put_nowait(pod["metadata"]["name"])
 
 
 async def _bind_from(

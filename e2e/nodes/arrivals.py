@@ -130,7 +130,6 @@ class Arrivals:
             if pod["spec"].get("nodeName") and name in self._created and name not in self._waits:
                 self._waits[name] = loop.time() - self._created[name]
                 self._note_end()
-        raise ConnectionError("the watch for pods has ended")
 
     def _note_end(self) -> None:
         if self._is_last_made and len(self._waits) == len(self._created):

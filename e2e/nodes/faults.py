@@ -53,10 +53,12 @@ def _killed(lab: Lab, leader: Json) -> Iterator[None]:
 @contextmanager
 def _frozen(lab: Lab, leader: Json) -> Iterator[None]:
     lab.signal(leader, signal.SIGSTOP)
-    yield
-    # The kubelet may have killed it already.
-    with suppress(AssertionError, ProcessLookupError, FileNotFoundError):
-        lab.signal(leader, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        # The kubelet may have killed it already.
+        with suppress(AssertionError, ProcessLookupError, FileNotFoundError):
+            lab.signal(leader, signal.SIGCONT)
 
 
 @contextmanager
@@ -69,16 +71,20 @@ def _out_of_memory(lab: Lab, leader: Json) -> Iterator[None]:
 def _cut_off(lab: Lab, leader: Json) -> Iterator[None]:
     node = lab.node(leader["spec"]["nodeName"])
     node.cut_network()
-    yield
-    node.restore_network()
+    try:
+        yield
+    finally:
+        node.restore_network()
 
 
 @contextmanager
 def _node_stopped(lab: Lab, leader: Json) -> Iterator[None]:
     node = lab.node(leader["spec"]["nodeName"])
     node.stop()
-    yield
-    node.start()
+    try:
+        yield
+    finally:
+        node.start()
 
 
 @contextmanager
@@ -109,9 +115,11 @@ def _other_image(lab: Lab, leader: Json) -> Iterator[None]:
 @contextmanager
 def _drained(lab: Lab, leader: Json) -> Iterator[None]:
     node = leader["spec"]["nodeName"]
-    lab.kubectl("drain", node, "--timeout=120s")
-    yield
-    lab.kubectl("uncordon", node)
+    try:
+        lab.kubectl("drain", node, "--timeout=120s")
+        yield
+    finally:
+        lab.kubectl("uncordon", node)
 
 
 _AT_ONCE = 5.0

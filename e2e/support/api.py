@@ -23,6 +23,7 @@ from e2e.support.objects import Json
 CONCURRENCY = 32
 """Maximum requests in flight during bulk operations; more would only queue in the API server."""
 
+_BAD_REQUEST = 400
 _TOO_MANY_REQUESTS = 429
 
 
@@ -157,15 +158,28 @@ class Api:
                 return items
 
     async def watch(self, path: str, resource_version: str) -> AsyncIterator[tuple[str, Json]]:
-        """Yield (type, object) of each event after ``resource_version`` until the watch ends."""
+        """Yield (type, object) of each event after ``resource_version``, until cancelled.
+
+        A watch that the API server ends continues after the last event: an overloaded API server
+        ends those whose events wait for too long.
+
+        Raises:
+            ApiRefusedError: the API server refuses the watch, or has forgotten the version.
+            aiohttp.ClientError: the connection broke off.
+        """
         separator = "&" if "?" in path else "?"
-        query = f"{path}{separator}watch=true&resourceVersion={resource_version}"
-        async with self._session.get(query) as response:
-            if response.status >= 400:
-                raise ApiRefusedError("WATCH", path, response.status, await response.read())
-            while line := await response.content.readline():
-                event = msgspec.json.decode(line)
-                yield event["type"], event["object"]
+        while True:
+            query = f"{path}{separator}watch=true&resourceVersion={resource_version}"
+            async with self._session.get(query) as response:
+                if response.status >= _BAD_REQUEST:
+                    raise ApiRefusedError("WATCH", path, response.status, await response.read())
+                while line := await response.content.readline():
+                    event = msgspec.json.decode(line)
+                    kind, found = event["type"], event["object"]
+                    if kind == "ERROR":
+                        raise ApiRefusedError("WATCH", path, found.get("code", 0), line)
+                    resource_version = found["metadata"]["resourceVersion"]
+                    yield kind, found
 
     async def _send(self, call: Call) -> bytes:
         data = None if call.body is None else msgspec.json.encode(call.body)
@@ -178,6 +192,6 @@ class Api:
                 if response.status == _TOO_MANY_REQUESTS and "Retry-After" in response.headers:
                     await asyncio.sleep(float(response.headers["Retry-After"]))
                     continue
-                if response.status >= 400:
+                if response.status >= _BAD_REQUEST:
                     raise ApiRefusedError(call.method, call.path, response.status, body)
                 return body

@@ -96,12 +96,8 @@ class Devices:
         watch = Watch()
 
         async def follow() -> None:
-            seen = version["resourceVersion"]
-            while True:
-                # An overloaded API server may end a watch.
-                async for kind, claim in self._cluster.api.watch(path, seen):
-                    seen = claim["metadata"]["resourceVersion"]
-                    watch.take(kind, claim)
+            async for kind, claim in self._cluster.api.watch(path, version["resourceVersion"]):
+                watch.take(kind, claim)
 
         async def begin() -> asyncio.Task[None]:
             return asyncio.create_task(follow())
