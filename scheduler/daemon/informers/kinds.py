@@ -360,5 +360,7 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
         f"{declared.plural}.{declared.group}" if declared.group else declared.plural,
         declared,
         dict[str, Any],
+        # API servers leave the type out of the items of their own kinds' lists.
+        lambda found: {"apiVersion": declared.api_version, "kind": declared.kind, **found},
         meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),
     )

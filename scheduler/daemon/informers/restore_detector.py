@@ -77,9 +77,18 @@ class RestoreDetector:
             return ""
         if not found:
             raise GoneError(f"GET {path}", message=f"{key_of(known)} is gone meanwhile")
-        meta = self._kind.meta_of(found[0])
-        is_older = is_older_version(meta.resource_version, known.resource_version)
-        return f"{key_of(known)} is as it was before" if is_older and meta.uid == known.uid else ""
+        return self._difference(store[key_of(known)], found[0])
+
+    def _difference(self, known: Any, found: Any) -> str:
+        """Return what shows that an object is from before a restore, or from another history."""
+        before, meta = self._kind.meta_of(known), self._kind.meta_of(found)
+        if meta.uid != before.uid:
+            return ""
+        if is_older_version(meta.resource_version, before.resource_version):
+            return f"{key_of(meta)} is as it was before"
+        if meta.resource_version == before.resource_version and found != known:
+            return f"{key_of(meta)} differs at version {meta.resource_version}"
+        return ""
 
     def _newest(self, store: Mapping[str, Any]) -> ObjectMeta | None:
         """Return the newest noted object that is in the store in the same version."""

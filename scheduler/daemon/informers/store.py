@@ -69,8 +69,8 @@ class Store(Mapping[str, T], Generic[T]):
     def apply(self, obj: T) -> None:
         """Store the current state of an object.
 
-        If the UID differs, the stored object is deleted first. A version that the store already has
-        changes nothing.
+        If the UID differs, the stored object is deleted first. An equal object changes nothing. The
+        same version is not enough: a restored API server counts its versions again.
         """
         meta = self._meta_of(obj)
         name = meta.name
@@ -81,7 +81,7 @@ class Store(Mapping[str, T], Generic[T]):
         if old is not None:
             known = self._meta_of(old)
             if known.uid == meta.uid:
-                if known.resource_version != meta.resource_version:
+                if known.resource_version != meta.resource_version or old != obj:
                     objects[name] = obj
                     for handler in self._handlers:
                         handler.on_update(old, obj)

@@ -35,6 +35,7 @@ from tests.support.bodies import WholeBody
 from tests.support.clock import FakeClock
 from tests.unit.informers.fake_api import Mirror
 
+CONFIG_MAPS = watched_kind(ObjectKind("ConfigMap", plural="configmaps"))
 CSI_NODES = watched_kind(ObjectKind("CSINode", "storage.k8s.io/v1"))
 
 
@@ -229,6 +230,16 @@ class TestKinds:
         keeping = kind.keeping(lambda _, raw: kept.append(raw))
         assert keeping.decode_event(line) == ("ADDED", expected)
         assert kept == [msgspec.json.encode(body)]
+
+    @pytest.mark.parametrize("kind", [*KINDS, CONFIG_MAPS], ids=lambda kind: kind.name)
+    def test_listed_and_watched_objects_are_equal(self, kind: Kind[Any]) -> None:
+        """Items of lists have no type. A restore is detected by comparing the two."""
+        meta = {"name": "x", "namespace": "n", "uid": "u", "labels": {"a": "b"}}
+        listed = {"metadata": meta, "spec": {"containers": [{"name": "c"}]}}
+        typed = {**listed, "apiVersion": kind.declared.api_version, "kind": kind.declared.kind}
+        line = msgspec.json.encode({"type": "ADDED", "object": typed})
+
+        assert kind.decode_event(line) == ("ADDED", kind.decode(msgspec.json.encode(listed)))
 
     def test_nodes_share_what_they_say_of_an_image(self) -> None:
         """Most nodes of a cluster hold the same images; each is kept in memory once."""

@@ -122,7 +122,7 @@ def test_a_kind_is_read_where_it_is_served() -> None:
 
 
 def test_a_kind_is_followed_to_another_version() -> None:
-    """As in an upgrade of the control plane: groups stay, and none is told of as new."""
+    """As in an upgrade of the control plane: groups stay, and name the version for writes."""
     api = Versions(V1ALPHA2)
 
     def upgrade() -> None:
@@ -132,7 +132,8 @@ def test_a_kind_is_followed_to_another_version() -> None:
     course = follow(api, 0.1, upgrade, 60.0)
 
     assert course.informer.kind.declared.api_version == V1BETA1
-    assert course.mirror.story == ["+ml/a", "+ml/b"]
+    assert course.mirror.story == ["+ml/a", "+ml/b", "~ml/a", "~ml/b"]
+    assert {group.api_version for group in course.mirror.objects.values()} == {V1BETA1}
     assert course.api.is_watched
 
 

@@ -86,6 +86,33 @@ def test_a_change_that_never_happened_is_taken_back() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("later", [0, 3], ids=["as far", "further"])
+def test_another_change_at_the_same_version_is_seen(later: int) -> None:
+    """Versions count up again: the same object may get the same one for another state."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            backup, version = dict(api.objects), api.version
+            api.put("a", node("a", spec={"unschedulable": True}))
+            await settled(api, watched)
+            known = watched.informer.store["a"].metadata.resource_version
+
+            api.cut(broken())
+            api.set_back(backup, version)
+            api.put("a", node("a", spec={"providerID": "restored"}))
+            for number in range(later):
+                api.put(f"x{number}", node(f"x{number}"))
+            await until(lambda: not watched.informer.store["a"].spec.unschedulable)
+
+            assert watched.informer.store["a"].metadata.resource_version == known
+            assert watched.restarts == {"failed": 1, "expired": 1}
+
+    run(scenario)
+
+
 def test_a_second_restore_shows_as_well() -> None:
     """Before the versions of the first lost state are reached again."""
 
