@@ -106,6 +106,7 @@ class EtcdRestored(Fault):
 
     name = "etcd restored from an older backup"
     can_combine = False
+    away_seconds: ClassVar[float] = 0.0
 
     @override
     def begin(self, world: World) -> None:
@@ -115,8 +116,15 @@ class EtcdRestored(Fault):
     @override
     def end(self, world: World) -> None:
         # Replicas may write before ``restore`` returns.
-        restored = world.control_plane.restore(self._backup)
+        restored = world.control_plane.restore(self._backup, self.away_seconds)
         world.rewinds.append(Rewind(self._saved, restored))
+
+
+class EtcdRestoredLate(EtcdRestored):
+    """The restore takes longer than bindings wait for one kind that has no answer."""
+
+    name = "etcd restored from an older backup after 40 s"
+    away_seconds = 40.0
 
 
 class TcpFault(Fault):
@@ -453,6 +461,7 @@ CATALOGUE: tuple[type[Fault], ...] = (
     ApiServerFrozen,
     Compacted,
     EtcdRestored,
+    EtcdRestoredLate,
     CutMidLine,
     HalfOpen,
     Trickle,

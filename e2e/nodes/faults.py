@@ -149,7 +149,7 @@ def inflict(lab: Lab, fault: Fault) -> Waits:
     with Arrivals(lab) as arrivals:
         arrivals.wait_for_more(5)
         with fault.begin(lab, leader):
-            wait_for(lambda: lab.holder() not in ("", holder), "another to lead", 120)
+            wait_for(lambda: lab.holder() not in ("", holder), "another to lead", 120, 0.5)
             arrivals.wait_for_more(5)
         waits = arrivals.finish()
     # The pod's status is outdated until its kubelet reports again.

@@ -180,8 +180,10 @@ class ControlPlane:
         finally:
             self._etcd.signal(signal.SIGCONT)
 
-    def restore(self, directory: Path) -> float:
+    def restore(self, directory: Path, away_seconds: float = 0.0) -> float:
         """Restore a backup: restart etcd and the API server with the older data.
+
+        They are down for at least ``away_seconds``.
 
         Return a time at which neither ran: any later response is based on the restored data. The
         controller manager restarts too, since its caches hold objects of the lost revisions.
@@ -195,6 +197,7 @@ class ControlPlane:
         shutil.rmtree(self._data)
         shutil.copytree(directory, self._data)
         moment = time.time()
+        time.sleep(away_seconds)
         self._start_etcd(build(CONTROL_PLANE))
         self.start_api_server()
         if self._controller_manager is not None:

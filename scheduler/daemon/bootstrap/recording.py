@@ -151,7 +151,7 @@ def _decision_log(
         raise RecordError(f"--decisions {file}: {problem.strerror}") from problem
 
     def ended(why: str) -> None:
-        log.error("No more decisions are written", reason=why)
+        log.error("No more decisions are written", file=file, reason=why)
 
     return DecisionLog(write, Rows(header), on_lost=on_lost, on_end=ended)
 
