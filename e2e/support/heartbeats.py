@@ -5,6 +5,9 @@ Without renewals the controller taints a node after about 40 s, and later evicts
 
 import asyncio
 import datetime as dt
+import sys
+
+from aiohttp import ClientError
 
 from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.objects import Json
@@ -42,10 +45,14 @@ class Heartbeats:
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
             renewal = {"spec": {"renewTime": _now()}}
-            await self._api.call_all(
-                Call("PATCH", f"{LEASES}/{node}", renewal, "application/merge-patch+json")
-                for node in sorted(self._nodes)
-            )
+            try:
+                await self._api.call_all(
+                    Call("PATCH", f"{LEASES}/{node}", renewal, "application/merge-patch+json")
+                    for node in sorted(self._nodes)
+                )
+            except* (ApiRefusedError, ClientError) as problems:
+                # The controller waits for several renewals; without any, it would taint the nodes.
+                print("heartbeats:", *problems.exceptions, file=sys.stderr)
 
 
 async def delete_if_there(api: Api, path: str) -> None:

@@ -33,11 +33,15 @@ class MainLoop:
         self._call_soon(callback)
 
     def silent_seconds(self) -> float:
-        """Return the seconds since the loop last ran a probe, and schedule the next probe."""
-        if not self._is_asked:
-            self._is_asked = True
-            self._call_soon(self._turned)
-        return self._clock.boot() - self._turned_at
+        """Return the seconds since the loop last ran a probe; 0 if it ran the newest one.
+
+        Then the caller waited, not the loop, and the next probe is scheduled.
+        """
+        if self._is_asked:
+            return self._clock.boot() - self._turned_at
+        self._is_asked = True
+        self._call_soon(self._turned)
+        return 0.0
 
     def _turned(self) -> None:
         self._turned_at = self._clock.boot()

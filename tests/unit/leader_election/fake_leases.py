@@ -162,7 +162,8 @@ class StallingLoop:
         if self._is_stalled:
             self._asked.append(callback)
         else:
-            callback()
+            # Never within the call: another thread asks.
+            asyncio.get_running_loop().call_soon(callback)
 
     def _go_on(self) -> None:
         self._is_stalled = False

@@ -30,6 +30,7 @@ from tests.unit.leader_election.fake_leases import (
     FakeLock,
     error_500,
     hang,
+    held_by,
     leading,
     no_trouble,
     play,
@@ -175,6 +176,30 @@ def test_a_candidate_whose_main_loop_stands_still_does_not_take_the_lease() -> N
         await watch.look(40.0)
         assert watch.b_led
         assert b.story == ["b became leader", "started"]
+        await b.stop()
+
+    play(scenario)
+
+
+def test_an_attempt_that_lasts_is_no_stall_of_the_main_loop() -> None:
+    """Its read is slow and its write has no answer; the next attempt takes the lease."""
+
+    async def scenario(server: FakeLeaseServer) -> None:
+        server.store(held_by("gone", duration=1))
+        b = Candidate(server, "b", times=DEFAULTS)
+        await b.start()
+        await asyncio.sleep(0.5)
+        slow = iter([4.8, 3600.0])
+
+        async def trouble() -> None:
+            await asyncio.sleep(next(slow, 0.0))
+
+        b.lock.trouble = trouble
+        with capture_logs() as logs:
+            assert await leading(b, within=15.0) < 12.0
+
+        assert "Lease left to others: event loop stalled" not in [log["event"] for log in logs]
+        assert next(slow, None) is None
         await b.stop()
 
     play(scenario)
