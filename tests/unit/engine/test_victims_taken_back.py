@@ -26,7 +26,7 @@ from tests.support.storage import (
     make_class,
     make_volume,
 )
-from tests.unit.engine.driven import DrivenEngine, Holds, Prepares
+from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Prepares
 from tests.unit.engine.test_events_that_never_come import BACK_OFF, Cluster
 from tests.unit.engine.test_group_preemption import Preempting as GroupsPreempting
 from tests.unit.engine.test_preemption_executor import Preempting, placed_low
@@ -237,6 +237,24 @@ def test_members_of_a_gang_that_were_bound_are_evicted(is_gang: bool, mode: str)
         driven.gone(next(pod for pod in cancelled if pod.name == name))
 
     assert sorted(driven.evicted()) == sorted(pod.name for pod in cancelled)
+
+
+def test_a_backup_brings_back_the_victim_of_a_gang() -> None:
+    """The watch showed it leaving; no member is nominated to its node."""
+    driven = GroupsPreempting(1)
+    victim = driven.runs("v")
+    driven.group(least=1, priority=10)
+    driven.members(1)
+    driven.run()
+    driven.handle(Evicted("v"))
+    driven.runs("v", deletion_timestamp=ENDED, resource_version="2")
+    later(driven)
+    assert driven.evicted() == ["v"]
+
+    driven.set(victim)
+    later(driven)
+
+    assert driven.evicted() == ["v", "v"]
 
 
 # --- reservations ---------------------------------------------------------------------------------
