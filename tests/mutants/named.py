@@ -44,6 +44,7 @@ _CHANGES: Final = "tests/unit/engine/test_event_handlers.py::"
 _CLAIMS: Final = "tests/unit/engine/test_claims.py::"
 _CYCLES: Final = "tests/unit/engine/test_cycles.py::"
 _HOLDING: Final = "tests/unit/engine/test_holding.py::"
+_TAKEN_BACK: Final = "tests/unit/engine/test_victims_taken_back.py::"
 _WAYS: Final = "tests/unit/engine/test_ways.py::"
 _DEVICES: Final = "tests/scenario/test_devices.py::"
 _DIRECTED: Final = "tests/unit/engine/test_directed_waiting.py::"
@@ -222,6 +223,13 @@ FAULTS: Final = (
         "        if attempt.state is AttemptState.PREBINDING:\n",
         "        if attempt.state is AttemptState.BOUND:\n",
         _CANCELLED + "test_the_latest_version_counts_when_it_has_ended",
+    ),
+    NamedFault(
+        "a preemptor is not tried again when its victim was bound while PreBind was cancelled",
+        "kernel/engine/scheduling_failure",
+        "        return Acquired.ROOM in acquired\n",
+        "        return Acquired.ROOM in acquired and pod.uid not in core.cache.pods\n",
+        _TAKEN_BACK + "test_a_victim_that_was_bound_to_its_node_is_evicted",
     ),
     NamedFault(
         "a deleted pod cancels the write of its devices",

@@ -82,14 +82,12 @@ class Cache:
         self._assumed.add(uid)
         self._place(pod, uid)
 
-    def forget_pod(self, pod: PodInfo) -> bool:
-        """Forget an assumed pod; return whether it was assumed."""
+    def forget_pod(self, pod: PodInfo) -> None:
+        """Forget an assumed pod; a confirmed pod stays."""
         uid = pod.uid
-        if uid not in self._assumed:
-            return False
-        self._check(uid, PodEvent.FORGET)
-        self._drop(uid)
-        return True
+        if uid in self._assumed:
+            self._check(uid, PodEvent.FORGET)
+            self._drop(uid)
 
     def add_pod(self, pod: PodInfo) -> None:
         """Add a pod that the API server shows on a node; confirms an assumed pod.

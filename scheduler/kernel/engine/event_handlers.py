@@ -224,10 +224,9 @@ class PodEventHandlers:
         if old is None:
             return
         if old.is_terminating and not new.is_terminating:
-            # The API server was restored from a backup. The pod keeps running, so the pods that are
-            # nominated to its node must be tried again.
-            nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
-            core.queue.activate([pod.uid for pod in nominated])
+            # The API server was restored from a backup. The pod keeps running, so the preemptors
+            # that wait for its deletion must be tried again, nominated or not: groups are not.
+            wake(core, ASSIGNED_POD_DELETE, old, None)
         for event in pod_scheduling_properties_change(old, new):
             wake(self._core, event, old, new)
 

@@ -145,8 +145,15 @@ class FailureHandler:
             self.requeue(attempt.queued, failure, is_nominated=attempt.is_nominated)
 
     def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
-        """Release all that the attempt has acquired; return whether the pod had been assumed."""
-        core, pod, freed = self._core, attempt.pod, False
+        """Release all that the attempt has acquired; return whether the pod had been assumed.
+
+        That is so even if another client has bound the pod to the same node, and its room is taken.
+        Its reservations are free, and preemptors wait for the end of its attempt: they are tried
+        again, and evict the pod.
+        Differs: upstream moves no pod then. The event that the pod was added to the node wakes few
+        preemptors, and others wait for the flush of unschedulable pods.
+        """
+        core, pod = self._core, attempt.pod
         acquired = ACQUIRED[attempt.state]
         self._attempts.advance(attempt, event, why)
         self._attempts.forget(attempt)
@@ -158,8 +165,8 @@ class FailureHandler:
             elif what is Acquired.RESERVATIONS:
                 self._unreserve(attempt, pod)
             else:
-                freed = core.cache.forget_pod(pod)
-        return freed
+                core.cache.forget_pod(pod)
+        return Acquired.ROOM in acquired
 
     def _unreserve(self, attempt: Attempt, pod: PodInfo) -> None:
         failures, writes = attempt.framework.run_unreserve_plugins(

@@ -90,16 +90,3 @@ def test_what_an_event_does_to_a_pod(state: PodState, event: PodEvent) -> None:
     is_assumed = expected is PodState.ASSUMED
     assert len(cache.assumed_pods()) == is_assumed
     assert (cache.pods.get(POD.uid) is POD) is is_known
-
-
-@pytest.mark.parametrize(
-    ("state", "gives"),
-    [
-        (PodState.ABSENT, False),
-        (PodState.ASSUMED, True),
-        (PodState.ADDED, False),
-    ],
-)
-def test_forgetting_says_whether_something_was_given_back(state: PodState, gives: bool) -> None:
-    """A confirmed pod keeps its place whatever our own request came to."""
-    assert cache_with(state).forget_pod(POD) is gives

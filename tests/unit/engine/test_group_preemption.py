@@ -12,6 +12,7 @@ from scheduler.kernel.engine.events import Evicted, EvictFailed, ObjectGone, Obj
 from scheduler.kernel.engine.instructions import Evict, RecordEvent
 from scheduler.kernel.engine.preemption_executor import UNSEEN_SECONDS
 from scheduler.kernel.framework.events import POD_GROUP_KIND, POD_KIND
+from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemptionForGroups
 from scheduler.kernel.plugins.gang_scheduling import GangScheduling
 from scheduler.kernel.plugins.volume_binding import VolumeBinding
@@ -28,13 +29,14 @@ HELD = "waiting for the preemption for this pod group to be finished"
 class Preempting(Gangs):
     """An engine with the gate on; its nodes have room for so many pods each."""
 
-    def __init__(self, room: int, *, nodes: Any = ("n",)) -> None:
+    def __init__(self, room: int, *plugins: Plugin, nodes: Any = ("n",)) -> None:
         DrivenEngine.__init__(
             self,
             lambda handle: GangScheduling(None, handle),
             lambda handle: DefaultPreemptionForGroups(DefaultPreemptionArgs(100, 100), handle),
             lambda handle: VolumeBinding(VolumeBindingArgs(), handle),
             Places(room),
+            *plugins,
             nodes=nodes,
             kinds=(POD_KIND, POD_GROUP_KIND, BUDGETS, *VolumeCatalog.WATCHES),
         )
