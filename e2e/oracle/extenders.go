@@ -63,6 +63,9 @@ func (s *realScheduler) addExtenderScores(pod *v1.Pod, nodes []fwk.NodeInfo, ans
 		if err != nil {
 			continue // as the scheduler does, ignorable or not
 		}
+		for i := range answers {
+			answers[i].Scores[extender.Name()] = Score{} // added to a node that it leaves out
+		}
 		for _, said := range *scores {
 			i := slices.IndexFunc(answers, func(a NodeAnswer) bool { return a.Node == said.Host })
 			if i < 0 {

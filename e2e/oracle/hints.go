@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
@@ -186,7 +187,7 @@ func eventsOf(question hintQuestion) (happened []fwk.ClusterEvent, old, changed 
 			happened = []fwk.ClusterEvent{framework.EventUnscheduledPodDelete}
 		}
 	default:
-		resource, known := storageResource(object)
+		resource, known := resourceOf(object)
 		if !known {
 			err = fmt.Errorf("no event is made of a %T", object)
 		}
@@ -198,8 +199,8 @@ func eventsOf(question hintQuestion) (happened []fwk.ClusterEvent, old, changed 
 	return happened, old, changed, err
 }
 
-// storageResource returns what an event about a storage object is about.
-func storageResource(object runtime.Object) (resource fwk.EventResource, known bool) {
+// resourceOf returns what an event about an object of storage or devices is about.
+func resourceOf(object runtime.Object) (resource fwk.EventResource, known bool) {
 	switch object.(type) {
 	case *v1.PersistentVolume:
 		return fwk.PersistentVolume, true
@@ -215,6 +216,12 @@ func storageResource(object runtime.Object) (resource fwk.EventResource, known b
 		return fwk.CSIStorageCapacity, true
 	case *storagev1.VolumeAttachment:
 		return fwk.VolumeAttachment, true
+	case *resourceapi.ResourceClaim:
+		return fwk.ResourceClaim, true
+	case *resourceapi.ResourceSlice:
+		return fwk.ResourceSlice, true
+	case *resourceapi.DeviceClass:
+		return fwk.DeviceClass, true
 	}
 	return "", false
 }

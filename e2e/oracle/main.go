@@ -10,6 +10,7 @@
 //	oracle -f FILE... [-profile-config F]  objects from YAML or JSON files, one answer
 //	oracle -check                          cases on standard input, their invalid objects on output
 //	oracle -hints                          cases with questions about queueing hints, answers on output
+//	oracle -sampling                       cases whose pods are tried one after the other, the search on output
 //	oracle -groups                         cases with units to try, the ends of attempts on output
 //	oracle -cel                            expressions about devices, verdicts on output
 //	oracle -config FILE                    accept (effective configuration on output) or reject
@@ -38,6 +39,7 @@ func main() {
 	check := flag.Bool("check", false, "only report objects the API server would refuse")
 	hints := flag.Bool("hints", false, "answer the cases' questions about queueing hints")
 	groups := flag.Bool("groups", false, "try single pods and groups one after the other, and tell how each attempt ends")
+	sampling := flag.Bool("sampling", false, "try pods one after the other, and tell how many nodes were searched")
 	cel := flag.Bool("cel", false, "answer what expressions say of devices")
 	configFile := flag.String("config", "", "check one KubeSchedulerConfiguration file")
 	configs := flag.Bool("configs", false, "check configurations given as JSON lines")
@@ -64,6 +66,8 @@ func main() {
 		err = eachLine(os.Stdin, os.Stdout, *workers, hintsLine)
 	case *groups:
 		err = eachLine(os.Stdin, os.Stdout, *workers, groupsLine)
+	case *sampling:
+		err = eachLine(os.Stdin, os.Stdout, *workers, samplingLine)
 	case *cel:
 		err = eachLine(os.Stdin, os.Stdout, *workers, celLine)
 	case *check:

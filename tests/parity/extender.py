@@ -2,7 +2,8 @@
 
 Its responses depend only on the extender's name, the pod and the node, so both programs get the
 same responses in any order of calls. Extenders named `lenient...` are ignorable and fail more
-often. Those named `steady...` never fail.
+often. Those named `steady...` never fail. Those named `odd...` answer in ways that the protocol
+allows and few extenders use.
 """
 
 import json
@@ -22,6 +23,7 @@ PLACE: Final = "http://extender.example"
 STRICT: Final = ("strict-a", "strict-b")
 LENIENT: Final = ("lenient-a", "lenient-b")
 STEADY: Final = ("steady-a", "steady-b")
+ODD: Final = ("odd-a", "odd-b")
 
 _FAILS: Final = 500
 _OK: Final = 200
@@ -49,6 +51,8 @@ def filtered(name: str, body: Object) -> Object | None:
         if number > 5:
             passed.append(node)
     said: Object = {"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable, "Error": ""}
+    if name in ODD and mood % 2:
+        return _odd_filtered(mood // 2, body, said, passed)
     if body.get("NodeNames") is not None:
         # Go decodes keys case-insensitively.
         return {**said, ("nodenames" if mood == 2 else "NodeNames"): passed}
@@ -56,12 +60,57 @@ def filtered(name: str, body: Object) -> Object | None:
     return {**said, "Nodes": {"items": items}}
 
 
+def _odd_filtered(mood: int, body: Object, said: Object, passed: list[str]) -> Object:
+    """Lacks what was expected, has more than that, or contradicts itself."""
+    items = [{"metadata": {"name": node}} for node in passed]
+    some = [node for node in passed if _number(node) % 3 == 0]
+    match mood:
+        case 1 if len(passed) == 1:
+            # A node instead of its name; kube-scheduler would score several as empty.
+            return {**said, "Nodes": {"items": items}}
+        case 2:
+            return {**said, "NodeNames": passed}
+        case 3:
+            return {}
+        case 4:
+            return {"Nodes": None, "NodeNames": None, **said, "FailedNodes": None}
+        case 5:
+            said["FailedNodes"] = dict.fromkeys(_nodes_of(body), "")
+        case 6:
+            # Passed, and given a reason.
+            said["FailedNodes"] = dict.fromkeys(_nodes_of(body), "contradicts itself")
+        case 7:
+            said["FailedAndUnresolvableNodes"] = dict.fromkeys(some, "contradicts itself")
+        case 8 if body.get("NodeNames") is not None:
+            passed = [*passed, "unknown"]
+        case 9:
+            items = [{"metadata": {"name": node}} for node in some]
+            return {**said, "Nodes": {"items": items}, "NodeNames": some}
+        case _:
+            pass
+    return {**said, "Nodes": {"items": items}, "NodeNames": passed}
+
+
+def _odd_scores(mood: int, scores: list[Object]) -> list[Object]:
+    """Leaves nodes out, adds others, or goes beyond 0 to 10."""
+    if mood == 0:
+        return [s for s in scores if _number(str(s["Host"])) % 2]
+    if mood == 1:
+        return [{"host": s["Host"], "score": s["Score"] * 13 - 50} for s in scores]
+    if mood == 2:
+        return [*scores, {"Host": "unknown", "Score": 10}, {"Score": 3}]
+    return [] if mood == 3 else scores
+
+
 def prioritized(name: str, body: Object) -> list[Object] | None:
     """Returns node scores from 0 to 10; None is a failure."""
     pod = _pod_of(body)
     if _number(name, pod, "prioritize") % 8 == 0 and name not in STEADY:
         return None
-    return [{"Host": n, "Score": _number(name, pod, n, "score") % 11} for n in _nodes_of(body)]
+    scores = [{"Host": n, "Score": _number(name, pod, n, "score") % 11} for n in _nodes_of(body)]
+    if name in ODD:
+        return _odd_scores(_number(name, pod, "odd scores") % 6, scores)
+    return scores
 
 
 def reviewed(name: str, body: Object) -> Object | None:
@@ -73,13 +122,23 @@ def reviewed(name: str, body: Object) -> Object | None:
     left: Object = {}
     for node, victims in _victims_of(body).items():
         number, pods = _number(name, pod, node, "victims") % 8, victims["Pods"]
+        counted = victims
         if number in (0, 1):
             continue
         if number == 2:
             pods = pods[::-1]
         if number == 3 and lenient:
             pods = []
-        left[node] = {**victims, "Pods": pods}
+        if name in ODD:
+            if number == 4:
+                pods = [*pods[1:], pods[0]]
+            if number == 5:
+                counted = {"numPDBViolations": number, "Extra": None}
+            if number == 6 and _number(name, pod) % 3 == 0:
+                pods = [*pods, {"UID": "unknown"}]
+        left[node] = {**counted, "Pods": pods}
+    if name in ODD and _number(name, pod, "preempt") % 9 == 0:
+        return {"NodeNameToMetaVictims": {**left, "unknown": {"Pods": []}}}
     return {"NodeNameToMetaVictims": left}
 
 

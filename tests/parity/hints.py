@@ -26,12 +26,18 @@ from scheduler.kernel.framework.property_changes import (
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.tools.offline.reading import objects_from_documents
 from tests.parity.answering import oracle_command, pipelined, running
+from tests.parity.generator.device_changes import (
+    DEVICE_KINDS,
+    change_claim_names,
+    change_devices,
+)
 from tests.parity.generator.draw import POD_LABELS, Draw, Object
 from tests.parity.generator.families import make_case
 from tests.parity.generator.resources import add_resize_status
 from tests.parity.generator.storage_changes import STORAGE_KINDS, change_storage
 
 HINTING: Final = (
+    "DynamicResources",
     "InterPodAffinity",
     "NodeAffinity",
     "NodeDeclaredFeatures",
@@ -59,6 +65,8 @@ FAMILIES: Final = (
     "declared-features",
     "mixed",
     "volumes",
+    "devices",
+    "devices-extended",
 )
 QUESTIONS: Final = 30
 PRINTED: Final = 20
@@ -79,12 +87,12 @@ def make_questions(family: str, seed: int) -> Object:
     """Make the case of a seed, with changes that may or may not matter to its waiting pods."""
     case = make_case(family, seed)
     draw = Draw(f"hints:{family}:{seed}")
-    if family == "volumes":
+    if family in ("volumes", "devices-extended"):
         # A profile without some of the plugins has nothing to compare.
         case.pop("config", None)
     pods = [o for o in case["objects"] if o["kind"] == "Pod"]
     nodes = [o for o in case["objects"] if o["kind"] == "Node"]
-    storage = [o for o in case["objects"] if o["kind"] in STORAGE_KINDS]
+    storage = [o for o in case["objects"] if o["kind"] in (*STORAGE_KINDS, *DEVICE_KINDS)]
     for pod in pods:
         # The oracle has one default profile here, which is everybody's.
         pod["spec"].pop("schedulerName", None)
@@ -108,9 +116,17 @@ def _question(
     if storage and draw.maybe(0.6):
         kind = draw.pick(sorted({thing["kind"] for thing in storage}))
         alike = [thing for thing in storage if thing["kind"] == kind]
-        old, new = _change(draw, draw.pick(alike), draw.pick(alike), change_storage)
+        change = change_devices if kind in DEVICE_KINDS else change_storage
+        old, new = _change(draw, draw.pick(alike), draw.pick(alike), change)
+        if kind == "ResourceClaim" and new is None:
+            # Stowage wakes pods then, which kube-scheduler does not.
+            old, new = None, old
     elif nodes and draw.maybe(0.4):
         old, new = _change(draw, draw.pick(nodes), draw.pick(nodes), _change_node)
+    elif "resourceClaims" in pod["spec"] and draw.maybe(0.5):
+        old, new = pod, copy.deepcopy(pod)
+        names = [c["metadata"]["name"] for c in storage if c["kind"] == "ResourceClaim"]
+        change_claim_names(draw, new, names)
     elif draw.maybe(0.3):
         old, new = pod, _changed(draw, pod, draw.pick(pods), _change_pod)
     else:
@@ -137,7 +153,18 @@ def _changed(draw: Draw, thing: Object, other: Object, change: Any) -> Object:
 def _change_node(draw: Draw, node: Object, other: Object) -> None:
     """Give a node a property of another one."""
     match draw.pick(
-        ("labels", "labels", "label", "taints", "cordon", "room", "room", "features", "other")
+        (
+            "labels",
+            "label",
+            "value",
+            "taints",
+            "effect",
+            "cordon",
+            "room",
+            "room",
+            "features",
+            "other",
+        )
     ):
         case "labels":
             node["metadata"]["labels"] = other["metadata"]["labels"]
@@ -145,6 +172,16 @@ def _change_node(draw: Draw, node: Object, other: Object) -> None:
             labels = node["metadata"]["labels"]
             if labels:
                 del labels[draw.pick(sorted(labels))]
+        case "value":
+            labels = node["metadata"]["labels"]
+            if labels:
+                labels[draw.pick(sorted(labels))] = draw.pick(("", "z1", "z9", "5"))
+        case "effect":
+            taints = [dict(taint) for taint in node["spec"].get("taints", ())][::-1]
+            if len(taints) == 1 or draw.maybe(0.5):
+                for taint in taints[:1]:
+                    taint["effect"] = draw.pick(("NoSchedule", "PreferNoSchedule", "NoExecute"))
+            node["spec"]["taints"] = taints
         case "taints":
             node["spec"].pop("taints", None)
             if "taints" in other["spec"] and draw.maybe(0.6):
@@ -311,8 +348,9 @@ def _decoded(raw: Object | None) -> Any:
 
 
 def _events(kind: str, old: Any, new: Any) -> tuple[ClusterEvent, ...]:
-    if kind in STORAGE_KINDS:
+    if kind in STORAGE_KINDS or kind in DEVICE_KINDS:
         group = "" if kind.startswith("Persistent") else "storage.k8s.io/"
+        group = "resource.k8s.io/" if kind in DEVICE_KINDS else group
         action = ActionType.UPDATE
         if old is None or new is None:
             action = ActionType.ADD if old is None else ActionType.DELETE

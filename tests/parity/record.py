@@ -31,11 +31,17 @@ from tests.parity.groups import (
     question,
 )
 from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
+from tests.parity.sampling import make_sampling_case, sampling_command
 
 RECORDED = Path(__file__).parent / "recorded"
 FIRST_SEED = 1_000_000
 CASES = 40
 """Cases per family."""
+FEWER = {"odd-extenders": 20}
+"""Families with fewer cases."""
+SAMPLING = "sampling"
+"""The file of the recorded searches among many nodes."""
+SAMPLING_CASES = 12
 WORKED_OUT = "worked"
 """The file of the clusters made by hand."""
 HINTS = "hints"
@@ -55,7 +61,15 @@ EXPRESSION_CASES = 1000
 def main() -> int:
     """Record every family, or those named; `worked` is that of the clusters made by hand."""
     RECORDED.mkdir(exist_ok=True)
-    families = sys.argv[1:] or [*FAMILIES, WORKED_OUT, EXPRESSIONS, GROUPS, ASKING]
+    families = sys.argv[1:] or [
+        *FAMILIES,
+        WORKED_OUT,
+        EXPRESSIONS,
+        GROUPS,
+        ASKING,
+        SAMPLING,
+        HINTS,
+    ]
     if GROUPS in families:
         families.remove(GROUPS)
         _record_groups(GROUPS, GATES, MAKES)
@@ -68,14 +82,22 @@ def main() -> int:
     if WORKED_OUT in families:
         families.remove(WORKED_OUT)
         _record_worked()
+    if SAMPLING in families:
+        families.remove(SAMPLING)
+        _record_sampling()
+    if HINTS in families:
+        families.remove(HINTS)
+        _record_hints()
     for family in families:
         with running(oracle_command(*FLAGS.get(family, ()))) as oracle:
-            seeds = range(FIRST_SEED, FIRST_SEED + CASES)
+            seeds = range(FIRST_SEED, FIRST_SEED + FEWER.get(family, CASES))
             answers = pipelined(oracle, (make_case(family, seed) for seed in seeds))
             lines = [_line(seed, admitted) for seed, admitted in zip(seeds, answers, strict=True)]
             _write(family, lines)
-    if sys.argv[1:]:
-        return 0
+    return 0
+
+
+def _record_hints() -> None:
     with running(hints_command()) as oracle:
         lines = []
         for family in HINT_FAMILIES:
@@ -86,7 +108,17 @@ def main() -> int:
                 for seed, admitted in zip(seeds, answers, strict=True)
             )
         _write(HINTS, lines)
-    return 0
+
+
+def _record_sampling() -> None:
+    seeds = range(FIRST_SEED, FIRST_SEED + SAMPLING_CASES)
+    with running(sampling_command()) as oracle:
+        answers = pipelined(oracle, map(make_sampling_case, seeds))
+        lines = [
+            json.dumps({"seed": seed, **answer}, separators=(",", ":")) + "\n"
+            for seed, answer in zip(seeds, answers, strict=True)
+        ]
+        _write(SAMPLING, lines)
 
 
 def _record_expressions() -> None:

@@ -28,6 +28,7 @@ REJECTING = {
     "errors": {"NodeResourcesFit", "TaintToleration"},
     "odd": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "NodePorts"},
     "odd-devices": {"DynamicResources"},
+    "odd-extenders": {"Extender", "VolumeBinding", "DynamicResources"},
     "odd-preemption": {"NodeResourcesFit", "NodeAffinity", "VolumeBinding", "DynamicResources"},
     "odd-profiles": {"NodeResourcesFit"},
     "odd-storage": {"VolumeBinding", "VolumeRestrictions", "VolumeZone"},

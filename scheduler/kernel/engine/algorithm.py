@@ -92,7 +92,7 @@ class SchedulingAlgorithm:
                 rows = None
         percentage = self._percentage_in(framework) if within is None else 0
         if rows is None and percentage:
-            rows = self._sampled(found, snapshot, percentage)
+            rows = self._sampled(found, pod, snapshot, percentage)
         best = framework.scoring.best_nodes(found, pod, snapshot, rows, within=within)
         if not best.feasible:
             return found.diagnosis(snapshot, within=within)
@@ -141,7 +141,7 @@ class SchedulingAlgorithm:
         rows = nominated_row(found, pod, snapshot) if tries_nominated else None
         is_sample = False
         if rows is None:
-            rows = self._sampled(found, snapshot, self._percentage_in(framework))
+            rows = self._sampled(found, pod, snapshot, self._percentage_in(framework))
             is_sample = len(rows) < len(found.feasible_rows())
         names = snapshot.table.names
         return tuple([names[row] for row in rows.tolist()]), is_sample
@@ -188,21 +188,35 @@ class SchedulingAlgorithm:
         percentage = self.percentage_of_nodes_to_score if own is None else own
         return percentage if percentage < _ALL_NODES else 0
 
-    def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
+    def _sampled(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, percentage: int
+    ) -> NDArray[np.intp]:
         """The feasible rows, or a sample of them if sampling is on.
 
         The sample is the first feasible rows from a rotating start in the zone-interleaved order.
         """
         rows, verdicts = found.feasible_rows(), found.verdicts
-        if not percentage or verdicts is None or verdicts.rows is not None:
+        if not percentage or verdicts is None:
+            return rows
+        if verdicts.rows is not None:
+            self._move_start(len(verdicts.rows), snapshot)
             return rows
         order = snapshot.table.node_order()
         wanted = num_feasible_nodes_to_find(len(order), percentage)
         rotated = np.roll(order, -(self.next_start_node_index % len(order)))
-        feasible_at = np.flatnonzero(verdicts.first[rotated] == FEASIBLE)[:wanted]
-        looked_at = int(feasible_at[-1]) + 1 if len(feasible_at) == wanted else len(order)
-        self.next_start_node_index = (self.next_start_node_index + looked_at) % len(order)
-        return rotated[feasible_at]
+        feasible_at = np.flatnonzero(verdicts.first[rotated] == FEASIBLE)
+        # Upstream passes the nodes that do not fit, up to the first one that it no longer wants.
+        looked_at = feasible_at.item(wanted) if len(feasible_at) > wanted else len(order)
+        nominated = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
+        if nominated is not None and nominated in rotated[looked_at:]:
+            # It was evaluated before the others, and counts if it does not fit.
+            looked_at += int(verdicts.first[nominated] != FEASIBLE)
+        self._move_start(looked_at, snapshot)
+        return rotated[feasible_at[:wanted]]
+
+    def _move_start(self, evaluated: int, snapshot: Snapshot) -> None:
+        start = self.next_start_node_index + evaluated
+        self.next_start_node_index = start % snapshot.table.count
 
 
 def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:

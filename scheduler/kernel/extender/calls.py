@@ -218,7 +218,9 @@ class ExtenderCalls:
             weight = self._extenders.all[number].config.weight * SCALE
             totals.update({name: score * weight for name, score in scores.items()})
         wrapped = {name: _as_int64(total) for name, total in totals.items()}
-        return Advice(self._left, self._asked, self._rejected, self._scores, wrapped, self.problem)
+        left = frozenset(self._left)
+        rejected = {name: said for name, said in self._rejected.items() if name not in left}
+        return Advice(self._left, self._asked, rejected, self._scores, wrapped, self.problem)
 
     def _advance(self, event: CallEvent) -> None:
         self.state = CALL_TRANSITIONS[self.state, event]
@@ -232,7 +234,7 @@ class ExtenderCalls:
 
     def _narrow(self, question: Question, answer: Filtered) -> None:
         kept, asked = frozenset(answer.nodes), frozenset(question.nodes)
-        self._rejected.update(_statuses(answer, asked - kept))
+        self._rejected.update(_statuses(answer, asked))
         self._left = tuple(name for name in question.nodes if name in kept)
 
     def _take_candidates(self, extender: KnownExtender, answer: Answer, pods_on: PodsOn) -> str:
@@ -252,7 +254,10 @@ def _problem(answer: Answer) -> str:
 
 
 def _statuses(answer: Filtered, nodes: frozenset[str]) -> Iterator[tuple[str, Status]]:
-    """The reasons of left-out nodes, where the extender gave them. Unresolvable ones win."""
+    """The reasons of nodes, where the extender gave them. Unresolvable ones win.
+
+    A node that passed may have one: it counts if a later extender leaves the node out.
+    """
     for name, text in answer.failed.items():
         if name in nodes:
             yield name, unschedulable(text).by(EXTENDER)
@@ -297,7 +302,8 @@ def _victim(
     pod = pods.get(uid)
     if pod is None:
         raise ExtenderError(
-            f"extender: {extender.name} claims to preempt pod (UID: {uid}) on node: {node_name}, "
-            "but the pod is not found on that node"
+            # Upstream prints the struct that holds the UID.
+            f"extender: {extender.name} claims to preempt pod (UID: &{{{uid}}}) on node: "
+            f"{node_name}, but the pod is not found on that node"
         )
     return pod

@@ -20,6 +20,7 @@ from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows, PodsOf
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.nominated_pods import Nominated, NominatedPods
+from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Status, error, unresolvable
 from scheduler.kernel.preemption.budgets import Budgets
@@ -36,6 +37,12 @@ _SPARE: Final = 1.25
 """A factor on the number of nodes that would suffice at the present rate of candidates.
 
 Some more nodes add little to the cost of a batch, whereas a second batch costs as much again.
+"""
+
+_MOST_FAILURES: Final = 16
+"""A filter may fail on so many nodes before its failure ends the dry run.
+
+Such nodes are searched by halves, which costs several batches for each of them.
 """
 
 _NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
@@ -101,6 +108,7 @@ class DryRun:
         self._nominated = nominated
         self._below = self._pod.priority if below is None else below
         self._whole = whole
+        self._failures = 0
 
     def run(self, rows: Indices, wanted: int) -> list[DryRunResult]:
         """Try nodes in order until there are enough candidates.
@@ -108,34 +116,49 @@ class DryRun:
         Enough means `wanted` of them, at least one of which violates no budget.
 
         Raises:
-            PluginError: a plugin failed.
+            PluginError: a plugin failed, on more than a few nodes.
         """
         batches: list[DryRunResult] = []
         start, size = 0, int(_SPARE * wanted)
         clean = total = 0
         while start < len(rows) and not (clean and total >= wanted):
-            tried = self._try(rows[start : start + size])
-            clean, total = _cut(tried, wanted, clean, total)
-            batches.append(tried)
+            for tried in self._try_apart(rows[start : start + size]):
+                clean, total = _cut(tried, wanted, clean, total)
+                batches.append(tried)
             start += size
             size = _next_size(start, wanted, total)
         return batches
 
+    def _try_apart(self, rows: Indices) -> list[DryRunResult]:
+        """Try nodes. A filter that fails on some of them rejects only these."""
+        try:
+            return [self._try(rows)]
+        except PluginError as problem:
+            if self._failures == _MOST_FAILURES:
+                raise
+            if len(rows) == 1:
+                self._failures += 1
+                tried, _ = self._untried(rows)
+                tried.rejected = [(error(_text_of(problem)), 1)]
+                return [tried]
+        middle = len(rows) // 2
+        return [*self._try_apart(rows[:middle]), *self._try_apart(rows[middle:])]
+
     def _try(self, rows: Indices) -> DryRunResult:
-        lower = self._importance.ranked(self._snapshot, rows, self._below)
-        count = len(rows)
-        without = count - len(lower.nodes)
-        tried = DryRunResult(
-            rows,
-            lower.by_node(slice(0)),
-            np.zeros(count, np.intp),
-            np.zeros(count, np.intp),
-            np.zeros(count, np.bool_),
-            [(NO_VICTIMS, without)] if without else [],
-        )
+        tried, lower = self._untried(rows)
+        without = len(rows) - len(lower.nodes)
+        if without:
+            tried.rejected.append((NO_VICTIMS, without))
         if len(lower):
             self._select_victims(tried, lower)
         return tried
+
+    def _untried(self, rows: Indices) -> tuple[DryRunResult, RankedPods]:
+        """A result without candidates, and the pods that may leave."""
+        lower = self._importance.ranked(self._snapshot, rows, self._below)
+        zeros = np.zeros(len(rows), np.intp)
+        is_candidate = np.zeros(len(rows), np.bool_)
+        return DryRunResult(rows, lower.by_node(slice(0)), zeros, zeros, is_candidate, []), lower
 
     def _select_victims(self, tried: DryRunResult, lower: RankedPods) -> None:
         """Select the victims on every node that has pods of lower priority; reprieve the others."""
@@ -228,6 +251,13 @@ class DryRun:
         if known is not None:
             known = known.at(rows if known.rows is None else np.searchsorted(known.rows, rows))
         return ChangedRows(self._attempt, self._snapshot, rows, others, known)
+
+
+def _text_of(problem: PluginError) -> str:
+    """The text of a failure on a node. Source: runFilterPlugin."""
+    if problem.point != "Filter" or problem.__cause__ is None:
+        return str(problem)
+    return f'running "{problem.plugin}" filter plugin: {problem.__cause__}'
 
 
 def _next_size(tried: int, wanted: int, total: int) -> int:

@@ -198,15 +198,17 @@ def _nobody_helps(
 ) -> tuple[PostFilterResult | None, Status]:
     """The result without a candidate: clear the nomination, unless an error occurred."""
     counts: Counter[str] = Counter()
-    failures: list[str] = []
+    # Equal texts count once, as in upstream's aggregated errors.
+    failures: dict[str, None] = {}
     tried = 0
     for status, nodes in (each for batch in batches for each in batch.rejected):
         if status.code is Code.ERROR:
-            failures.extend(status.reasons)
+            failures.update(dict.fromkeys(status.reasons))
         tried += nodes
         counts.update(dict.fromkeys(status.reasons, nodes))
     if failures:
-        return None, error(failures[0] if len(failures) == 1 else f"[{', '.join(failures)}]")
+        text = ", ".join(failures)
+        return None, error(text if len(failures) == 1 else f"[{text}]")
     count = snapshot.table.count
     if tried < count:
         counts[NOT_HELPFUL] += count - tried

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from tests.parity.extender import LENIENT, PLACE, STEADY, STRICT
+from tests.parity.extender import LENIENT, ODD, PLACE, STEADY, STRICT
 from tests.parity.generator.cluster import Cluster
+from tests.parity.generator.device_requests import EXTENDED as DEVICE
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.resources import EXTENDED
@@ -41,6 +42,31 @@ class AskedAboutMembers(Feature):
         cluster.extenders = [
             _extender(draw, name, managed, draw.some(VERBS[:2], 1, 2)) | PATIENT for name in names
         ]
+
+
+class OddExtenders(Feature):
+    """Extenders with odd answers, some of whose resources the scheduler ignores."""
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        if not draw.maybe(self.density):
+            return
+        managed = draw.some((*EXTENDED, DEVICE), 1, 4)
+        others = draw.some((*STRICT, *LENIENT), 0, 2)
+        for name in (*draw.some(ODD, 1, 2), *others):
+            extender = _extender(draw, name, [], draw.some(VERBS, 1, 3))
+            if name in ODD and draw.maybe(0.4):
+                extender["ignorable"] = True
+            if managed and draw.maybe(0.4):
+                extender["managedResources"] = [
+                    {"name": managed.pop(), "ignoredByScheduler": draw.maybe(0.6)}
+                    for _ in range(min(len(managed), draw.pick((1, 1, 2))))
+                ]
+            if draw.maybe(0.05):
+                extender["nodeCacheCapable"] = False
+            cluster.extenders.append(extender)
+        if draw.maybe(0.2):
+            draw.pick(cluster.extenders)["bindVerb"] = "bind"
 
 
 def _extender(draw: Draw, name: str, managed: list[str], verbs: Sequence[str]) -> Object:

@@ -11,7 +11,7 @@ from tests.parity.generator.configuration import Configuration
 from tests.parity.generator.devices import Devices, RuledDevices
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.errors import Halves
-from tests.parity.generator.extenders import AskedExtenders
+from tests.parity.generator.extenders import AskedExtenders, OddExtenders
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.odd import OddBudgets, OddNodes, OddPods
 from tests.parity.generator.odd_devices import OddDevices
@@ -26,7 +26,7 @@ from tests.parity.generator.placement import (
     Ports,
     Taints,
 )
-from tests.parity.generator.preemption import Preemption
+from tests.parity.generator.preemption import EqualTimes, Preemption
 from tests.parity.generator.queueing import Queueing
 from tests.parity.generator.resources import Resources
 from tests.parity.generator.storage import DemandingStorage, ScoredStorage, Storage
@@ -189,6 +189,20 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         OddPods(0.1),
         OddBudgets(0.5),
     ),
+    "odd-extenders": lambda: (
+        Queueing(0.15),
+        NodeLabels(0.7),
+        Resources(0.35),
+        Taints(0.1),
+        Spread(0.1),
+        PodAffinity(0.1),
+        Storage(0.25),
+        Devices(0.25, asked=0.3),
+        Preemption(0.5, configured=0.1),
+        OddPods(0.05),
+        EqualTimes(0.8),
+        OddExtenders(0.97),
+    ),
     "odd-devices": lambda: (
         Queueing(0.05),
         NodeLabels(0.7),
@@ -201,13 +215,14 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "preemption": ("--preempt",),
     "odd-preemption": ("--preempt",),
     "extenders": ("--preempt",),
+    "odd-extenders": ("--preempt",),
     "storage-scores": ("--feature-gates=StorageCapacityScoring=true",),
     "compared-taints": ("--feature-gates=TaintTolerationComparisonOperators=true",),
     "device-taint-rules": ("--feature-gates=DRADeviceTaintRules=true",),
     "demanding-drivers": ("--feature-gates=VolumeLimitScaling=true",),
 }
 """Flags with which the cases of a family are answered, by the oracle and by `stowage explain`."""
-PREEMPTING = frozenset({"preemption", "extenders", "odd-preemption"})
+PREEMPTING = frozenset({"preemption", "extenders", "odd-extenders", "odd-preemption"})
 """Families in which pods that fit nowhere preempt; their nodes hold more pods."""
 NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)
 
@@ -218,13 +233,21 @@ def make_case(family: str, seed: int) -> Object:
     features = FAMILIES[family]()
     cluster = Cluster(others=new_namespaces(draw))
     node_count = draw.pick(NODE_COUNTS) if draw.maybe(0.95) else draw.randint(0, 2)
+    most = (6 if family in PREEMPTING else 2) * node_count
+    fill(draw, cluster, features, node_count, most)
+    return cluster.case()
+
+
+def fill(
+    draw: Draw, cluster: Cluster, features: Sequence[Feature], node_count: int, most: int
+) -> None:
+    """Make the nodes and pods of a cluster, at most so many of which run already."""
     cluster.nodes = [new_node(draw, f"n{i}") for i in range(node_count)]
     for feature in features:
         feature.shape_cluster(draw, cluster)
     for node in cluster.nodes:
         for feature in features:
             feature.shape_node(draw, node)
-    most = (6 if family in PREEMPTING else 2) * node_count
     running = [new_pod(draw, f"run-{i}") for i in range(draw.randint(0, most))]
     for pod in running:
         bind(draw, pod, cluster.nodes)
@@ -233,4 +256,3 @@ def make_case(family: str, seed: int) -> Object:
         for feature in features:
             feature.shape_pod(draw, pod, cluster)
     cluster.running, cluster.pending = running, pending
-    return cluster.case()

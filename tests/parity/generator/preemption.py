@@ -73,6 +73,25 @@ class Preemption(Feature):
                 self._held.add(place)
 
 
+class EqualTimes(Feature):
+    """Pods of different nodes, or of different priorities, that started together."""
+
+    def __init__(self, density: float = 0.8, *, configured: float = 0.0) -> None:
+        super().__init__(density, configured=configured)
+        self._known: set[tuple[str, int, str]] = set()
+
+    @override
+    def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
+        spec = pod["spec"]
+        if "startTime" not in pod["status"] or not draw.maybe(self.density):
+            return
+        time = f"2026-01-02T0{draw.randint(0, 3)}:00:00Z"
+        at = (spec["nodeName"], spec.get("priority", 0), time)
+        if at not in self._known:
+            pod["status"]["startTime"] = time
+        self._known.add(at)
+
+
 def budget(draw: Draw, name: str) -> Object:
     """Make a budget that protects some pods, or none."""
     spec: Object = {"minAvailable": 1}

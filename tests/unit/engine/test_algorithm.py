@@ -14,11 +14,13 @@ from scheduler.kernel.engine.algorithm import (
 )
 from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime import AttemptDiagnosis, Framework
+from scheduler.kernel.framework.status import SUCCESS
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,
     ColumnScore,
+    PreFilter,
     RelativeScore,
     make_framework,
     make_plugin_set,
@@ -170,6 +172,44 @@ def test_sampling_looks_past_nodes_that_do_not_fit() -> None:
     assert isinstance(result, ScheduleResult)
     assert (result.suggested_host, result.best.feasible) == ("n160", 80)
     assert algorithm.next_start_node_index == 0
+
+
+def test_the_next_sample_starts_at_a_node_that_fits() -> None:
+    """Upstream stops at the first node that it no longer wants: those before it are evaluated."""
+    refused = {f"n{i:03}": 1 for i in range(100, 130)}
+    framework = make_framework(ColumnFilter("F", refused))
+    algorithm = SchedulingAlgorithm(Random(0), 1)
+
+    algorithm.schedule_pod(framework, POD, big_snapshot(250))
+
+    assert algorithm.next_start_node_index == 130
+
+
+def test_a_nominated_node_that_does_not_fit_counts_as_evaluated() -> None:
+    """It was evaluated before the others; within the sample it counts once."""
+    framework = make_framework(ColumnFilter("F", {"n005": 1, "n200": 1}))
+    starts = []
+    for name in ("", "n005", "n200", "n210", "gone"):
+        algorithm = SchedulingAlgorithm(Random(0), 1)
+        pod = make_pod_info("p", nominated_node_name=name)
+        algorithm.schedule_pod(framework, pod, big_snapshot(250))
+        starts.append(algorithm.next_start_node_index)
+
+    # On n210 the pod fits: no other node is evaluated.
+    assert starts == [101, 101, 102, 0, 101]
+
+
+def test_pods_that_name_their_nodes_move_the_start() -> None:
+    """As many nodes were evaluated as they name."""
+    framework = make_framework(PreFilter("P", SUCCESS, ["n001", "n002", "n003"]))
+    algorithm = SchedulingAlgorithm(Random(0), 1)
+
+    starts = []
+    for _ in range(2):
+        algorithm.schedule_pod(framework, POD, big_snapshot(250))
+        starts.append(algorithm.next_start_node_index)
+
+    assert starts == [3, 6]
 
 
 def test_the_sample_follows_the_zones() -> None:

@@ -132,6 +132,22 @@ def test_unresolvable_counts_more() -> None:
     }
 
 
+def test_a_reason_for_a_node_that_passes_counts_if_the_next_extender_leaves_it_out() -> None:
+    """kube-scheduler keeps reasons by the name of the node."""
+    calls = asking(FILTERS, FILTERS)
+
+    [first] = calls.next_calls(0.0)
+    calls.take(first, Filtered(("a", "b"), {}, {"a": "never", "c": "full"}))
+    [second] = calls.next_calls(0.0)
+    calls.take(second, Filtered(("b",), {}, {}))
+
+    refused = advice_of(calls).refused()
+    assert {name: said and (said.code, said.message) for name, said in refused.items()} == {
+        "a": (HOPELESS, "never"),
+        "c": (HOPELESS, "full"),
+    }
+
+
 def test_sums_wrap_around_as_upstreams() -> None:
     """They are int64 there."""
     calls = asking(extender(prioritize_verb="p", weight=2))
@@ -227,7 +243,7 @@ def test_what_an_extender_leaves_is_what_the_next_one_sees() -> None:
         (
             Preempted({"a": MetaVictims((W.uid,))}),
             (
-                f"extender: http://e claims to preempt pod (UID: {W.uid}) on node: a, but the "
+                f"extender: http://e claims to preempt pod (UID: &{{{W.uid}}}) on node: a, but the "
                 "pod is not found on that node"
             ),
         ),

@@ -1,12 +1,13 @@
 """Whether a pod may preempt, on how many nodes it tries to, whom it chooses, and who else loses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from random import Random
 from typing import Any
 
 import pytest
 
 from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
+from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import (
     LabelSelector,
     Node,
@@ -20,10 +21,12 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.framework.status import Status
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.preemption import Evaluator
 from tests.support.builders import make_node, make_pod_info
+from tests.support.fake_plugins import NodeFilter, make_framework
 from tests.unit.preemption.naive import placed
 
 LEAVING = "2026-01-01T00:00:00Z"
@@ -293,3 +296,57 @@ def test_budgets_come_before_groups() -> None:
 
     assert result is not None
     assert result.nominated_node_name == "a"
+
+
+def judged_by(broken: Container[str]) -> NodeFilter:
+    """A filter that rejects nodes with pods, and fails on the broken ones without."""
+
+    def judge(node: NodeInfo) -> Status:
+        if node.pods:
+            return unschedulable("taken")
+        if node.name in broken:
+            raise ValueError("broken")
+        return SUCCESS
+
+    return NodeFilter("Judge", judge)
+
+
+def preempt_judged(names: list[str], broken: Container[str]) -> tuple[Any, Status]:
+    framework = make_framework(judged_by(broken))
+    pod = important()
+    _, snapshot = placed([make_node(name) for name in names], [full(name) for name in names])
+    found = framework.filtering.find_nodes_that_fit(pod, snapshot)
+    return Evaluator(100, 100).preempt(
+        pod,
+        snapshot,
+        found.diagnosis(snapshot),
+        budgets=(),
+        nominated=NominatedPods(),
+        random=Random(0),
+    )
+
+
+def test_a_filter_that_fails_on_some_nodes_leaves_the_others_as_candidates() -> None:
+    """kube-scheduler returns errors beside candidates, and ignores them if there are any."""
+    result, status = preempt_judged(["a", "b", "c"], {"a", "c"})
+
+    assert status.is_success
+    assert result.nominated_node_name == "b"
+    assert [victim.name for victim in result.victims] == ["on-b"]
+
+
+def test_a_filter_that_fails_on_all_nodes_is_the_reason() -> None:
+    """Equal texts count once."""
+    result, status = preempt_judged(["a", "b"], {"a", "b"})
+
+    assert result is None
+    assert status.code is Code.ERROR
+    assert status.message == 'running "Judge" filter plugin: broken'
+
+
+def test_a_filter_that_fails_on_many_nodes_ends_the_dry_run() -> None:
+    """Each failing node costs several evaluations: they are bounded."""
+    names = [f"n{i}" for i in range(40)]
+
+    with pytest.raises(PluginError, match="broken"):
+        preempt_judged(names, set(names))
