@@ -20,6 +20,13 @@ type AdmittedAnswer struct {
 	Answer  Answer           `json:"answer"`
 }
 
+// admit has the API server admit the objects of a case, and reports whether it accepts them all.
+func (a *AdmittedAnswer) admit(c *clusterCase) bool {
+	a.Invalid = c.admit()
+	a.Config, a.Objects = c.rawConfig, c.objects
+	return len(a.Invalid) == 0
+}
+
 // PodAnswer is the verdict on one pending pod.
 type PodAnswer struct {
 	Pod        string       `json:"pod"`

@@ -60,6 +60,22 @@ func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, o
 	return s, nil
 }
 
+// start builds the scheduler of a case over objects, and returns it once it has seen them all.
+func (c *clusterCase) start(ctx context.Context, objects []runtime.Object) (*realScheduler, error) {
+	cfg, err := loadConfig(c.rawConfig)
+	if err != nil {
+		return nil, err
+	}
+	if c.preempt {
+		tryAllNodes(cfg)
+	}
+	s, err := newScheduler(ctx, cfg, objects)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.sync(ctx)
+}
+
 // sync starts the informers and returns once every handler has seen every object and the snapshot
 // holds them all.
 func (s *realScheduler) sync(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -29,29 +30,15 @@ func answer(c *clusterCase) Answer {
 }
 
 func evaluate(c *clusterCase) ([]PodAnswer, error) {
-	cfg, err := loadConfig(c.rawConfig)
-	if err != nil {
-		return nil, err
-	}
-	if c.preempt {
-		tryAllNodes(cfg)
-	}
 	objects := c.schedulerObjects()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s, err := newScheduler(ctx, cfg, objects)
+	s, err := c.start(ctx, objects)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.sync(ctx); err != nil {
-		return nil, err
-	}
 	answers := []PodAnswer{}
-	for _, obj := range objects {
-		pod, ok := obj.(*v1.Pod)
-		if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
-			continue
-		}
+	for pod := range pending(objects) {
 		fw := s.Profiles[pod.Spec.SchedulerName]
 		if fw == nil {
 			continue
@@ -63,6 +50,18 @@ func evaluate(c *clusterCase) ([]PodAnswer, error) {
 	}
 	slices.SortFunc(answers, func(a, b PodAnswer) int { return strings.Compare(a.Pod, b.Pod) })
 	return answers, nil
+}
+
+// pending yields the pods that wait for a node.
+func pending(objects []runtime.Object) iter.Seq[*v1.Pod] {
+	return func(yield func(*v1.Pod) bool) {
+		for _, obj := range objects {
+			pod, ok := obj.(*v1.Pod)
+			if ok && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !yield(pod) {
+				return
+			}
+		}
+	}
 }
 
 // schedulerObjects returns what kube-scheduler sees of the case: its pod informer leaves out

@@ -95,8 +95,7 @@ func answerGroups(line []byte) (*AdmittedGroupsAnswer, error) {
 	result := &AdmittedGroupsAnswer{}
 	result.Answer.Pods = []PodAnswer{}
 	if raw.Units == nil {
-		result.Invalid = c.admit()
-		result.Config, result.Objects = c.rawConfig, c.objects
+		result.admit(c)
 		return result, nil
 	}
 	cfg, err := loadConfig(c.rawConfig)

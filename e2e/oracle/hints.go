@@ -58,22 +58,13 @@ func answerHints(line []byte) (*HintAnswers, error) {
 		return nil, err
 	}
 	result := &HintAnswers{}
-	result.Invalid = c.admit()
-	result.Config, result.Objects = c.rawConfig, c.objects
-	if len(result.Invalid) > 0 {
+	if !result.admit(c) {
 		return result, nil
-	}
-	cfg, err := loadConfig(c.rawConfig)
-	if err != nil {
-		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s, err := newScheduler(ctx, cfg, c.schedulerObjects())
+	s, err := c.start(ctx, c.schedulerObjects())
 	if err != nil {
-		return nil, err
-	}
-	if err := s.sync(ctx); err != nil {
 		return nil, err
 	}
 	for i, question := range raw.Questions {

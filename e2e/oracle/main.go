@@ -119,9 +119,8 @@ func answerLine(line []byte, admitObjects, preempt bool) any {
 	if err := c.resolveTemplates(); err != nil {
 		return Answer{Pods: []PodAnswer{}, Error: err.Error()}
 	}
-	invalid := c.admit()
-	result := AdmittedAnswer{Config: c.rawConfig, Objects: c.objects, Invalid: invalid}
-	if len(invalid) > 0 {
+	var result AdmittedAnswer
+	if !result.admit(c) {
 		result.Answer = Answer{Pods: []PodAnswer{}, Error: "the API server refuses objects of this case"}
 	} else {
 		result.Answer = answer(c)

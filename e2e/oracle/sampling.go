@@ -47,30 +47,17 @@ func answerSampling(line []byte) (*SamplingAnswer, error) {
 		return nil, err
 	}
 	result := &SamplingAnswer{}
-	result.Invalid = c.admit()
-	result.Config, result.Objects = c.rawConfig, c.objects
-	if len(result.Invalid) > 0 {
+	if !result.admit(c) {
 		return result, nil
 	}
-	cfg, err := loadConfig(c.rawConfig)
-	if err != nil {
-		return nil, err
-	}
+	objects := c.schedulerObjects()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	objects := c.schedulerObjects()
-	s, err := newScheduler(ctx, cfg, objects)
+	s, err := c.start(ctx, objects)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.sync(ctx); err != nil {
-		return nil, err
-	}
-	for _, obj := range objects {
-		pod, ok := obj.(*v1.Pod)
-		if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
-			continue
-		}
+	for pod := range pending(objects) {
 		fw := s.Profiles[pod.Spec.SchedulerName]
 		if fw == nil || preEnqueue(ctx, fw, pod) != nil {
 			continue

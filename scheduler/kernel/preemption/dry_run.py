@@ -156,9 +156,16 @@ class DryRun:
     def _untried(self, rows: Indices) -> tuple[DryRunResult, RankedPods]:
         """A result without candidates, and the pods that may leave."""
         lower = self._importance.ranked(self._snapshot, rows, self._below)
-        zeros = np.zeros(len(rows), np.intp)
-        is_candidate = np.zeros(len(rows), np.bool_)
-        return DryRunResult(rows, lower.by_node(slice(0)), zeros, zeros, is_candidate, []), lower
+        count = len(rows)
+        tried = DryRunResult(
+            rows,
+            lower.by_node(slice(0)),
+            np.zeros(count, np.intp),
+            np.zeros(count, np.intp),
+            np.zeros(count, np.bool_),
+            [],
+        )
+        return tried, lower
 
     def _select_victims(self, tried: DryRunResult, lower: RankedPods) -> None:
         """Select the victims on every node that has pods of lower priority; reprieve the others."""
