@@ -60,7 +60,7 @@ def test_its_claim_is_written_before_those_that_wait(
 
 
 def bound(proxy: FaultProxy) -> list[str]:
-    """Return the pods whose bindings were sent, in order."""
+    """Return the pods whose bindings have arrived at the proxy, in order."""
     return [
         record.path.split("/")[-2] for record in proxy.records if record.path.endswith("/binding")
     ]

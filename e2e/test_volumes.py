@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -319,7 +320,8 @@ def test_the_scheduler_is_stopped_between_two_writes(
             cluster.wait_until_bound(namespace, timeout_seconds=90)
         held.released.set()
         if how == FROZEN:
-            wait_for(lambda: proxy.count(method, path, "Hold"), "the late request to be answered")
+            is_late = partial(proxy.count, method, path, "Hold", answered=True)
+            wait_for(is_late, "the late request to be answered")
 
     check_volumes(cluster, storage, namespace, 3)
 

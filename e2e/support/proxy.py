@@ -30,17 +30,18 @@ _HOP_BY_HOP = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
-    """One handled request; status 0 if no response was sent."""
+    """One request, recorded when it arrives: before the API server or the client knows its end."""
 
     method: str
     path: str
-    status: int
     fault: str
     """Class name of the injected fault; empty if the request was forwarded."""
-    at: float = 0.0
+    at: float
     """Time of arrival, on the monotonic clock."""
+    status: int = 0
+    """Status of the response, set once all of it was sent; 0 before that, or if none was sent."""
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class FaultProxy:
     tls: ssl.SSLContext | None = None
     """TLS context of the server; None for plain HTTP."""
     records: list[Record] = field(default_factory=list, repr=False)
+    """The requests so far, in the order of their arrival."""
     url: str = ""
     _rules: list[_Rule] = field(default_factory=list)
     _loop: LoopThread | None = None
@@ -119,18 +121,27 @@ class FaultProxy:
         """Drop every open connection, including watches; accept new ones."""
         self._running_loop().run(self._drop_connections())
 
-    def count(self, method: str = ".*", path: str = "", fault: str | None = None) -> int:
-        """Count handled requests, by regular expressions as in ``add``.
+    def count(
+        self,
+        method: str = ".*",
+        path: str = "",
+        fault: str | None = None,
+        *,
+        answered: bool = False,
+    ) -> int:
+        """Count arrived requests, by regular expressions as in ``add``.
 
         Args:
             method: regular expression that matches the whole method.
             path: regular expression to search in path and query.
             fault: class name of the injected fault; empty counts forwarded requests only.
+            answered: count only those whose response was sent.
         """
         return sum(
             re.fullmatch(method, each.method) is not None
             and re.search(path, each.path) is not None
             and fault in (None, each.fault)
+            and (each.status > 0 or not answered)
             for each in list(self.records)
         )
 
@@ -186,17 +197,16 @@ class FaultProxy:
         if request.transport is not None:
             self._transports.add(request.transport)
         fault = self._fault_for(request)
-        status, came = 0, time.monotonic()
+        name = type(fault).__name__ if fault else ""
+        record = Record(request.method, request.path_qs, name, time.monotonic())
+        self.records.append(record)
         try:
             passage = _Forwarder(self._opened_session(), request, await request.read())
             response = await (fault(request, passage) if fault else passage.answer())
-            status = 0 if _is_dropped(request) else response.status
         except aiohttp.ClientError:
             # The API server is down or closed the connection: drop the client's connection too.
-            response = drop(request)
-        finally:
-            name = type(fault).__name__ if fault else ""
-            self.records.append(Record(request.method, request.path_qs, status, name, came))
+            return drop(request)
+        record.status = 0 if _is_dropped(request) else response.status
         return response
 
     def _fault_for(self, request: web.Request) -> Fault | None:
