@@ -311,7 +311,7 @@ class RunningDaemon:
         lease = lease_of(self._config)
 
         def report(text: str) -> None:
-            self.driver.outbox.tell(
+            self.driver.outbox.record_event(
                 RecordEvent(lease, "LeaderElection", "LeaderElection", text, profile)
             )
 

@@ -110,7 +110,7 @@ class Reloader:
             self._problem = ""
             self._note(is_success=True)
             if changed:
-                self._tell_in_force()
+                self._report_in_force()
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -152,22 +152,24 @@ class Reloader:
             if not pod.node_name and pod.spec.scheduler_name in profiles:
                 self._driver.submit(ObjectSet("pods", pod))
 
-    # --- telling --------------------------------------------------------------------------------
+    # --- reporting ------------------------------------------------------------------------------
 
     def _refuse(self, problem: SchedulerError) -> None:
         self._note(is_success=False)
         log.error("Configuration refused; what was in force stays so", err=str(problem))
-        self._tell(WARNING, "ConfigurationRefused", f"What was in force stays so: {problem}")
+        self._record_event(
+            WARNING, "ConfigurationRefused", f"What was in force stays so: {problem}"
+        )
 
-    def _tell_in_force(self) -> None:
+    def _report_in_force(self) -> None:
         profiles = [profile.scheduler_name for profile in self.in_force.profiles]
         log.info("Configuration in force", sha256=self._digest, profiles=profiles)
         note = f"{self._digest[:12]} is in force; profiles: {', '.join(profiles)}"
-        self._tell(NORMAL, "ConfigurationChanged", note)
+        self._record_event(NORMAL, "ConfigurationChanged", note)
 
-    def _tell(self, event_type: str, reason: str, note: str) -> None:
+    def _record_event(self, event_type: str, reason: str, note: str) -> None:
         lease, controller = lease_of(self.in_force), self.in_force.profiles[0].scheduler_name
-        self._driver.outbox.tell(
+        self._driver.outbox.record_event(
             RecordEvent(lease, reason, "Configuring", note, controller, event_type=event_type)
         )
 

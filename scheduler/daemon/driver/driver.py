@@ -121,7 +121,7 @@ class Driver:
             Write: lambda i: self._start(next(self._write_numbers), self._send(i)),
             PatchStatus: lambda i: self.outbox.patch(i),  # noqa: PLW0108 - see above
             PatchGroupStatus: lambda i: self.outbox.patch_group(i),  # noqa: PLW0108 - see above
-            RecordEvent: self._tell,
+            RecordEvent: self._record_event,
             SetTimer: self._wake_me_at,
             LogError: _report,
             Configured: lambda i: self.on_configured(i),  # noqa: PLW0108 - set later
@@ -281,11 +281,11 @@ class Driver:
         if self._wake_times[0] == wake.time:
             self._woken.set()
 
-    def _tell(self, tell: RecordEvent) -> None:
+    def _record_event(self, event: RecordEvent) -> None:
         if verbose(2):
-            about = f"{tell.regarding.namespace}/{tell.regarding.name}"
-            log.info(tell.reason, v=2, pod=about, note=tell.note)
-        self.outbox.tell(tell)
+            about = f"{event.regarding.namespace}/{event.regarding.name}"
+            log.info(event.reason, v=2, pod=about, note=event.note)
+        self.outbox.record_event(event)
 
     # --- plugins that may wait ------------------------------------------------------------------
 

@@ -102,26 +102,26 @@ class EventBroadcaster:
         share = concurrency * self.owed // limit if limit else concurrency
         return self.under_way < max(FEW_EVENTS, share)
 
-    def record(self, tell: RecordEvent) -> None:
+    def record(self, event: RecordEvent) -> None:
         """Record an event about an object: put it into the lane, or count it in its series."""
         self._sequence += 1
-        event = EventEntry(
-            regarding=tell.regarding,
-            event_type=tell.event_type,
-            reason=tell.reason,
-            action=tell.action,
-            note=tell.note,
-            reporting_controller=tell.controller,
-            reporting_instance=f"{tell.controller}-{self._settings.hostname}",
+        entry = EventEntry(
+            regarding=event.regarding,
+            event_type=event.event_type,
+            reason=event.reason,
+            action=event.action,
+            note=event.note,
+            reporting_controller=event.controller,
+            reporting_instance=f"{event.controller}-{self._settings.hostname}",
             event_time=self._clock.wall(),
-            related=tell.related,
+            related=event.related,
             sequence=self._sequence,
         )
-        if tell.is_repeatable:
-            self._owe_or_drop(self._series.observe(event))
+        if event.is_repeatable:
+            self._owe_or_drop(self._series.observe(entry))
         else:
             # Never dropped: binds and evictions are sent only with room for their events.
-            self._owe(Occurrence(event, 1, event.event_time))
+            self._owe(Occurrence(entry, 1, entry.event_time))
 
     async def sweep_for_ever(self) -> None:
         """Sweep every minute until cancelled."""

@@ -201,9 +201,9 @@ class Outbox:
         self._wake_all()
         self._on_sent()
 
-    def tell(self, tell: RecordEvent) -> None:
+    def record_event(self, event: RecordEvent) -> None:
         """Record an event about an object."""
-        self.events.record(tell)
+        self.events.record(event)
 
     def read(self, read: ReadPod) -> None:
         """Queue a read of a pod; the answer is an event of the engine."""

@@ -28,7 +28,7 @@ class MainLoop:
         self._turned_at = clock.boot()
         self._is_asked = False
 
-    def tell(self, callback: Callable[[], None]) -> None:
+    def call_soon(self, callback: Callable[[], None]) -> None:
         """Schedule a callback in the main loop; callbacks keep their order."""
         self._call_soon(callback)
 

@@ -203,7 +203,7 @@ class LeaderElector:
         """
         started = await self._acquire(lock, main)
         log.info("Leading", identity=self.identity)
-        main.tell(self._started)
+        main.call_soon(self._started)
         await self._renew(lock, main, started)
         self._report_leader()
 

@@ -74,7 +74,7 @@ def _in_queue(
     if queued.gating_plugin:
         rejectors = frozenset({queued.gating_plugin})
     wakes = (
-        AwaitedEvents(plugin, engine.core.queue.wakers(queued.pod_info, plugin))
+        AwaitedEvents(plugin, engine.core.queue.registered_events(queued.pod_info, plugin))
         for plugin in sorted(rejectors)
     )
     return SchedulingState(

@@ -78,7 +78,7 @@ class Attempts:
             AttemptError: the event cannot happen in this state.
         """
         core = self._core
-        core.story.tell(attempt.advance(event, core.time.now, detail))
+        core.story.append(attempt.advance(event, core.time.now, detail))
 
     def forget(self, attempt: Attempt) -> None:
         """Remove an attempt that has ended."""

@@ -215,7 +215,7 @@ class Engine:
             EvictFailed: lambda e: self.preemption_executor.failed(e.uid, e.message),
             WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
-            PluginEvent: lambda e: self.core.out.append(e.tell),
+            PluginEvent: lambda e: self.core.out.append(e.instruction),
             SetBack: self._set_back,
             SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
             Configure: lambda e: self._configure(e.configuration),
@@ -236,7 +236,7 @@ class Engine:
         )
         services.waiting = self.core.waiting
         services.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
-        services.tell = self._tell
+        services.record_event = self._record_event
         services.random = random
         services.now = self.core.time.monotonic
 
@@ -305,7 +305,7 @@ class Engine:
         else:
             self.from_outside(event)
 
-    def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
+    def _record_event(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """Post a Kubernetes event of a plugin about a pod."""
         controller = pod.spec.scheduler_name
         event = RecordEvent(

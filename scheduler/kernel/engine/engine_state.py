@@ -145,7 +145,7 @@ class EngineState(msgspec.Struct):
         """Bring the snapshot up to date."""
         rebuilt = self.cache.update_snapshot(self.snapshot)
         if rebuilt is not None:
-            self._tell_rebuilt(rebuilt)
+            self._notify_rebuilt(rebuilt)
 
     def audit(self) -> None:
         """Compare a few rows of the snapshot with the cache; rebuild it if they differ."""
@@ -153,11 +153,11 @@ class EngineState(msgspec.Struct):
         found = compare_rows(self.cache, self.snapshot, self.next_audited, rows)
         self.next_audited = found.next_row
         if found.wrong:
-            self._tell_rebuilt(
+            self._notify_rebuilt(
                 self.cache.rebuild(self.snapshot, SnapshotError("; ".join(found.wrong)))
             )
 
-    def _tell_rebuilt(self, rebuilt: Rebuilt) -> None:
+    def _notify_rebuilt(self, rebuilt: Rebuilt) -> None:
         self.report("Snapshot rebuilt", "", rebuilt.problem)
         for change, problem in rebuilt.left_out:
             self.report(f"Left out of the snapshot: {type(change).__name__}", "", problem)

@@ -141,10 +141,10 @@ class Activate(_Event, frozen=True):
     uids: tuple[str, ...]
 
 
-class PluginEvent(_Event, frozen=True):
+class PluginEvent(_Event, frozen=True, rename={"instruction": "tell"}):
     """A plugin records a Kubernetes event."""
 
-    tell: RecordEvent
+    instruction: RecordEvent
 
 
 class Configure(_Event, frozen=True):

@@ -112,7 +112,7 @@ def fails_like(last: Member, member: Member) -> bool:
     )
 
 
-def wakers_of(member: Member) -> frozenset[str]:
+def awaited_plugins(member: Member) -> frozenset[str]:
     """The plugins whose events may help a member."""
     failure = member.failure or member.fit_error
     if failure is None:
@@ -120,17 +120,17 @@ def wakers_of(member: Member) -> frozenset[str]:
     return member.waits_for | failure.unschedulable_plugins | failure.pending_plugins
 
 
-def let_down(member: Member, wakers: frozenset[str]) -> Failure:
+def let_down(member: Member, plugins: frozenset[str]) -> Failure:
     """The failure of an assumed member of a group that fails.
 
     Events that may help any other member may help this member, since they are tried together.
     """
     why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
-    return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
+    return Failure(why, is_rejection=True, unschedulable_plugins=plugins)
 
 
 def waits_for_victims(
-    member: Member, wakers: frozenset[str], message: str = WAITS_FOR_VICTIMS
+    member: Member, plugins: frozenset[str], message: str = WAITS_FOR_VICTIMS
 ) -> Failure:
     """The failure of a member that stays nominated until the victims of other members are gone."""
     if member.fit_error is not None:
@@ -139,7 +139,7 @@ def waits_for_victims(
     return Failure(
         message,
         is_rejection=True,
-        unschedulable_plugins=wakers,
+        unschedulable_plugins=plugins,
         nominated_node_name=node_name,
     )
 

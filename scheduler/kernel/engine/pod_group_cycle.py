@@ -38,12 +38,12 @@ from scheduler.kernel.engine.group_members import (
     WAITS_FOR_VICTIMS,
     Conclusion,
     Member,
+    awaited_plugins,
     let_down,
     of_several_profiles,
     refused,
     turn_of,
     waits_for_victims,
-    wakers_of,
 )
 from scheduler.kernel.engine.group_preemption import CHANGED, find_victims
 from scheduler.kernel.engine.group_step import GroupStep
@@ -282,13 +282,13 @@ class PodGroupCycle:
             return refused(members, replace(choice.failure, message=joined))
         if choice.rows is not None:
             self._wake_by_others(members)
-        wakers = frozenset[str]().union(*map(wakers_of, members))
+        plugins = frozenset[str]().union(*map(awaited_plugins, members))
         for each in members:
             each.preemption = None
             if each.failure is None and status.is_success:
-                each.failure = waits_for_victims(each, wakers, why)
+                each.failure = waits_for_victims(each, plugins, why)
             elif each.failure is None:
-                each.failure = let_down(each, wakers)
+                each.failure = let_down(each, plugins)
         if status.is_success:
             pods = [each.attempt.queued.pod_info for each in members if not each.is_gone]
             profile, uids = pods[0].spec.scheduler_name, tuple(pod.uid for pod in pods)
@@ -314,19 +314,19 @@ class PodGroupCycle:
             return SCHEDULED, ""
         if choice.rows is not None:
             self._wake_by_others(members)
-        wakers = frozenset[str]().union(*map(wakers_of, members))
+        plugins = frozenset[str]().union(*map(awaited_plugins, members))
         for each in placed:
-            each.failure = waits_for_victims(each, wakers) if is_whole else let_down(each, wakers)
+            each.failure = waits_for_victims(each, plugins) if is_whole else let_down(each, plugins)
             each.preemption = each.preemption if is_whole else None
         return UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
 
     def _wake_by_others(self, members: Sequence[Member]) -> None:
         """Add the plugins whose events may help failed members in any other placement."""
-        wakers = self._placements.wakers(members[0].attempt)
+        plugins = self._placements.awaited_plugins(members[0].attempt)
         for each in members:
             if each.failure is not None and each.failure.is_rejection:
-                plugins = each.failure.unschedulable_plugins | wakers
-                each.failure = replace(each.failure, unschedulable_plugins=plugins)
+                rejectors = each.failure.unschedulable_plugins | plugins
+                each.failure = replace(each.failure, unschedulable_plugins=rejectors)
 
     def _settle(self, members: Iterable[Member], *, again: bool = False) -> Iterator[None]:
         """Start the binding cycles of members without a failure; unreserve and fail the others.

@@ -154,7 +154,7 @@ class PodGroupPlacements:
         except Exception as problem:  # noqa: BLE001 - one group must never stop the others
             return replace(choice, failure=self._core.failure(attempts[0].pod.key, problem))
 
-    def wakers(self, attempt: Attempt) -> frozenset[str]:
+    def awaited_plugins(self, attempt: Attempt) -> frozenset[str]:
         """The plugins whose events may help in placements other than the reported one."""
         core, framework = self._core, attempt.framework
         try:

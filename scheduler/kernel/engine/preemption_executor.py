@@ -151,7 +151,9 @@ class PreemptionExecutor:
         core = self._core
         core.out.append(LogError("Eviction failed", victim.key, message))
         for waiting in self._wanted.get(uid, ()):
-            core.story.tell(Entry(core.now, waiting, 0, "not evicted", f"{victim.key}: {message}"))
+            core.story.append(
+                Entry(core.now, waiting, 0, "not evicted", f"{victim.key}: {message}")
+            )
         self._settle(uid, has_failed=True)
 
     def leaving(self, uid: str) -> None:

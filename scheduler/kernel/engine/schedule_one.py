@@ -149,7 +149,7 @@ class SchedulingLoop:
         if failure is not None:
             core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
             self._failures.requeue(queued, failure)
-            self._failures.tell_outcome(queued, "unschedulable", None, failure)
+            self._failures.record_outcome(queued, "unschedulable", None, failure)
             return False
         attempt = self._attempts.begin(queued)
         self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))

@@ -124,7 +124,7 @@ class FailureHandler:
     def abandon(self, attempt: Attempt, why: str) -> None:
         """End an attempt whose pod needs no node, and move pods that its freed room may help."""
         if attempt.state is not AttemptState.BOUND:
-            self.tell_outcome(attempt.queued, "gone", attempt, Failure(why))
+            self.record_outcome(attempt.queued, "gone", attempt, Failure(why))
         freed = self._roll_back(attempt, AttemptEvent.ABANDON, why)
         self._core.queue.done(attempt.queued.pod_info.uid)
         if freed:
@@ -211,7 +211,7 @@ class FailureHandler:
     def write_failed(self, uid: str, message: str) -> None:
         """Retry a pod as after an error: no watch event of the unwritten object will move it."""
         core = self._core
-        core.story.tell(Entry(core.now, uid, 0, "not written", message))
+        core.story.append(Entry(core.now, uid, 0, "not written", message))
         core.queue.try_again(uid)
 
     def put_last(self, uid: str, seconds: float) -> None:
@@ -231,9 +231,9 @@ class FailureHandler:
         """Count an attempt that ended, and pass on its outcome."""
         core, profile = self._core, attempt.framework.profile_name
         core.metrics.attempt_ended(result, profile, core.now - attempt.start)
-        self.tell_outcome(attempt.queued, result, attempt, failure)
+        self.record_outcome(attempt.queued, result, attempt, failure)
 
-    def tell_outcome(
+    def record_outcome(
         self,
         queued: QueuedPodInfo,
         result: str,

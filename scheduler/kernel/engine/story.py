@@ -32,12 +32,12 @@ class Story:
     """The latest entries of all pods, oldest first.
 
     Attributes:
-        tell: adds an entry.
+        append: adds an entry.
     """
 
     def __init__(self, length: int = STORY_LENGTH) -> None:
         self._entries: deque[Entry] = deque(maxlen=length)
-        self.tell: Callable[[Entry], None] = self._entries.append
+        self.append: Callable[[Entry], None] = self._entries.append
 
     def of(self, uid: str) -> list[Entry]:
         """The kept entries of one pod; scans all entries, which takes about a millisecond."""

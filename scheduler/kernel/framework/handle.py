@@ -237,7 +237,7 @@ class PluginServices:
         nominator: the nominated pods, by node.
         waiting: pods that Permit holds.
         activate: moves pods of the queue to the active queue.
-        tell: sends an event about a pod: type, reason, note.
+        record_event: sends an event about a pod: type, reason, note.
         random: the engine's own random generator; the same seed gives the same numbers.
         api: the API server; filled in by the driver, where there is one.
         is_on_fork: whether plugins see a fork; `activate`, `allow` and `reject` then do nothing.
@@ -248,7 +248,7 @@ class PluginServices:
     nominator: Nominations
     waiting: HeldPods
     activate: Callable[[Iterable[PodInfo]], None]
-    tell: Callable[[PodInfo, str, str, str], None]
+    record_event: Callable[[PodInfo, str, str, str], None]
     random: Random
     api: Api
 
@@ -399,9 +399,9 @@ class Handle:
         """
         self._services.activate(pods)
 
-    def tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
+    def record_event(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """Send an event about a pod, `Normal` or `Warning`."""
-        self._services.tell(pod, event_type, reason, note)
+        self._services.record_event(pod, event_type, reason, note)
 
     @property
     def api(self) -> Api:

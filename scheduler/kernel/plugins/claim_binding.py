@@ -285,7 +285,7 @@ class ClaimBinding:
             DeviceBindingError: a device has failed or was allocated elsewhere, or the time is over.
         """
         note = f"waiting for binding conditions for device on node {node_name}"
-        self._handle.tell(pod, "Normal", "BindingConditionsPending", note)
+        self._handle.record_event(pod, "Normal", "BindingConditionsPending", note)
         began, outcome = self._handle.now(), BindingOutcome.ERROR
         try:
             await self._until_ready(taken.claims)

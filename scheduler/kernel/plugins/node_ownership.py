@@ -163,7 +163,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
             self._last_reported = bindings.count
         if bindings.count != self._last_reported:
             for foreign in bindings.after(self._last_reported):
-                self._tell(foreign, pod.spec.scheduler_name)
+                self._report(foreign, pod.spec.scheduler_name)
             self._last_reported = bindings.count
         return SUCCESS
 
@@ -182,7 +182,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
         is_ours = labels_match_node(self._requirements, new)
         return QueueingHint.QUEUE if is_ours and not was_ours else QueueingHint.SKIP
 
-    def _tell(self, foreign: PodInfo, profile: str) -> None:
+    def _report(self, foreign: PodInfo, profile: str) -> None:
         snapshot = self._handle.snapshot
         row = snapshot.table.row_of.get(foreign.node_name)
         if row is None:
@@ -194,7 +194,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
                 f'{foreign.spec.scheduler_name} bound the pod to node "{foreign.node_name}", '
                 f"which belongs to {profile}: both may promise the same room"
             )
-            self._handle.tell(foreign, "Warning", FOREIGN_BINDING, note)
+            self._handle.record_event(foreign, "Warning", FOREIGN_BINDING, note)
 
 
 def has_a_node_of_its_own(pod: PodInfo) -> bool:

@@ -126,7 +126,7 @@ class QueueingHints:
         """An event that happened, with the plugins that registered for it."""
         return ObservedEvent(self.interest_in(event), old, new)
 
-    def wakers(self, profile: str, plugin: str) -> tuple[str, ...]:
+    def registered_events(self, profile: str, plugin: str) -> tuple[str, ...]:
         """The events that a plugin has registered for, by their labels."""
         known = self._profiles.get(profile)
         registered = () if known is None else known.events.get(plugin, ())

@@ -133,9 +133,9 @@ class QueuedPods:
             return QueuePosition(GATED, queued)
         return QueuePosition(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
 
-    def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
+    def registered_events(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
         """The labels of the events that a plugin of the pod's profile registered for."""
-        return self._hints.wakers(pod.spec.scheduler_name, plugin)
+        return self._hints.registered_events(pod.spec.scheduler_name, plugin)
 
     @property
     def has_ready(self) -> bool:

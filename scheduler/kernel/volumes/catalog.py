@@ -234,15 +234,15 @@ class VolumeCatalog(SharedState):
         key = _put(self.claims, old, new)
         self.assumed_claims.stored_changed(key)
         self.attachments.object_changed(CLAIM.kind, key)
-        self._tell(key)
+        self._notify(key)
 
     def _take_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         key = _put(self.volumes, old, new)
         self.assumed_volumes.stored_changed(key)
         self.attachments.object_changed(VOLUME.kind, key)
-        self._tell(key)
+        self._notify(key)
         for claim in {v.claim.key for v in (old, new) if v is not None and v.claim is not None}:
-            self._tell(claim)
+            self._notify(claim)
 
     def _take_class(self, old: StorageClass | None, new: StorageClass | None) -> None:
         key = _put(self.classes, old, new)
@@ -298,7 +298,7 @@ class VolumeCatalog(SharedState):
             elif _is_free(new):
                 self._free.setdefault(new.class_name, FreeVolumes()).put(new)
 
-    def _tell(self, key: str) -> None:
+    def _notify(self, key: str) -> None:
         for wake in self._listeners.get(key, ()):
             wake()
 

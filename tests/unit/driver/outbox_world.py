@@ -80,9 +80,9 @@ class World:
     def _answer(self, event: Event) -> None:
         self.answers.append(event)
         if self.tells and isinstance(event, Bound):
-            self.outbox.tell(tell(f"e{event.attempt}"))
+            self.outbox.record_event(tell(f"e{event.attempt}"))
         if self.tells and isinstance(event, Evicted) and event.was_there:
-            self.outbox.tell(tell(f"of {event.uid}"))
+            self.outbox.record_event(tell(f"of {event.uid}"))
         self._look()
 
     def _sent(self) -> None:

@@ -29,8 +29,8 @@ def test_an_event_says_who_speaks_and_when() -> None:
     """Controller, host and moment; two of one moment have two names."""
 
     async def story(world: World) -> None:
-        world.outbox.tell(tell("p"))
-        world.outbox.tell(tell("p"))
+        world.outbox.record_event(tell("p"))
+        world.outbox.record_event(tell("p"))
         await settle()
 
     world = play(story)
@@ -45,7 +45,7 @@ def test_repetitions_are_counted_in_one_object() -> None:
 
     async def story(world: World) -> None:
         for _ in range(5):
-            world.outbox.tell(tell("p", once=False))
+            world.outbox.record_event(tell("p", once=False))
             await settle()
 
     assert [occurrence.count for occurrence in play(story).writes.bodies] == [1, 2]
@@ -56,7 +56,7 @@ def test_the_count_of_a_series_that_ended_is_sent() -> None:
 
     async def story(world: World) -> None:
         for _ in range(5):
-            world.outbox.tell(tell("p", once=False))
+            world.outbox.record_event(tell("p", once=False))
         world.clock.advance(timedelta(minutes=7).total_seconds())
         world.outbox.events.sweep()
         await settle()
@@ -74,7 +74,7 @@ def test_an_outage_delays_events_and_does_not_lose_them(problem: Exception) -> N
 
     async def story(world: World) -> None:
         world.writes.fail("event", problem, problem, problem)
-        world.outbox.tell(tell("p"))
+        world.outbox.record_event(tell("p"))
         await settle()
 
     world = play(story, retry_seconds=0.0)
@@ -91,12 +91,12 @@ def test_an_event_that_waits_to_be_tried_again_holds_no_worker() -> None:
         problem = UnavailableError("POST", status=503)
         world.writes.fail("event", *[problem] * (2 * CONCURRENCY))
         for number in range(2 * CONCURRENCY):
-            world.outbox.tell(tell(f"p{number}"))
+            world.outbox.record_event(tell(f"p{number}"))
         await settle()
         assert world.outbox.events.owed == 2 * CONCURRENCY
         assert not world.outbox.is_empty
 
-        world.outbox.tell(tell("e"))
+        world.outbox.record_event(tell("e"))
         world.outbox.patch(patch("p"))
         world.outbox.bind(bind("b"))
         await settle()
@@ -112,7 +112,7 @@ def test_while_nobody_answers_events_are_not_tried_one_after_the_other() -> None
     async def story(world: World) -> None:
         world.writes.fail("event", *[UnavailableError("POST")] * FEW_EVENTS)
         for number in range(4 * FEW_EVENTS):
-            world.outbox.tell(tell(f"p{number}"))
+            world.outbox.record_event(tell(f"p{number}"))
         world.outbox.bind(bind("b"))
         await settle()
         tried = world.writes.names("event")
@@ -141,7 +141,7 @@ def test_what_cannot_be_sent_is_dropped_and_counted(
 
     async def story(world: World) -> None:
         world.writes.fail("event", *[problem] * 20)
-        world.outbox.tell(tell("p"))
+        world.outbox.record_event(tell("p"))
         await settle()
         await settle()
         assert world.outbox.is_empty
@@ -157,10 +157,10 @@ def test_events_that_are_refused_are_told_of_once_a_minute() -> None:
     async def story(world: World) -> None:
         world.writes.fail("event", *[ForbiddenError("POST", message="no such right")] * 4)
         for name in "abc":
-            world.outbox.tell(tell(name))
+            world.outbox.record_event(tell(name))
         await settle()
         world.clock.advance(61)
-        world.outbox.tell(tell("d"))
+        world.outbox.record_event(tell("d"))
         await settle()
 
     with capture_logs() as logs:

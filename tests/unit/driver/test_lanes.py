@@ -40,7 +40,7 @@ def test_binds_go_first_then_reads_then_status_then_events() -> None:
     """Whatever came first."""
 
     async def story(world: World) -> None:
-        world.outbox.tell(tell("event"))
+        world.outbox.record_event(tell("event"))
         world.outbox.patch(patch("patch"))
         world.outbox.read(ReadPod(7, "ns", "read", "read"))
         world.outbox.bind(bind("bind"))
@@ -74,7 +74,7 @@ def test_status_and_events_that_hang_leave_room_for_binds() -> None:
         world.writes.held = {"patch", "event", "bind"}
         for number in range(MAX_OWED // 2):
             world.outbox.patch(patch(f"p{number}"))
-            world.outbox.tell(tell(f"p{number}"))
+            world.outbox.record_event(tell(f"p{number}"))
         await settle()
         hanging = world.writes.hanging("patch") + world.writes.hanging("event")
         assert hanging == CONCURRENCY - CONCURRENCY // FOR_BINDS
@@ -181,7 +181,7 @@ def test_the_more_events_are_owed_the_more_are_under_way() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"event"}
         for number in range(MAX_OWED // 2):
-            world.outbox.tell(tell(f"p{number}"))
+            world.outbox.record_event(tell(f"p{number}"))
             if number == FEW_EVENTS:
                 await settle()
                 assert world.writes.hanging("event") == FEW_EVENTS
@@ -208,7 +208,7 @@ def test_evictions_leave_only_while_there_is_room_for_their_events() -> None:
         under_way = world.writes.hanging("evict")
         assert world.outbox.room > 0
         for number in range(2 * MAX_OWED):
-            world.outbox.tell(tell(f"q{number}", once=False))
+            world.outbox.record_event(tell(f"q{number}", once=False))
         assert world.outbox.events.owed == MAX_OWED - under_way
         assert world.outbox.room <= 0
 
@@ -242,7 +242,7 @@ def test_a_burst_of_other_events_leaves_the_room_of_binds_under_way() -> None:
             world.outbox.bind(bind(f"p{number}", number))
         await settle()
         for number in range(2 * MAX_OWED):
-            world.outbox.tell(tell(f"q{number}", once=False))
+            world.outbox.record_event(tell(f"q{number}", once=False))
         assert world.outbox.events.owed == MAX_OWED - CONCURRENCY
         world.writes.release("bind")
         await settle()
@@ -312,7 +312,7 @@ def test_without_a_bound_only_the_backlog_counts() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"event"}
         for number in range(2 * MAX_OWED):
-            world.outbox.tell(tell(f"q{number}", once=False))
+            world.outbox.record_event(tell(f"q{number}", once=False))
         assert world.outbox.room > 0
 
     assert play(story, max_owed=0).dropped == []
@@ -325,7 +325,7 @@ def test_events_without_a_bound_wait_for_all_binds() -> None:
         world.writes.held = {"bind"}
         world.outbox.bind(bind("p0", 0))
         for number in range(4 * CONCURRENCY):
-            world.outbox.tell(tell(f"q{number}", once=False))
+            world.outbox.record_event(tell(f"q{number}", once=False))
         await settle()
         assert world.writes.hanging("event") == 0
         world.writes.held = {"event"}

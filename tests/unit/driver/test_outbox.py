@@ -378,7 +378,7 @@ def test_fenced_writes_end_no_worker() -> None:
         await settle()
         world.outbox.patch(patch("p"))
         world.outbox.bind(bind("last", 99))
-        world.outbox.tell(tell("e"))
+        world.outbox.record_event(tell("e"))
         await settle()
         assert world.outbox.is_empty
 
@@ -513,7 +513,7 @@ def test_drain_waits_for_binds_or_for_everything() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"bind", "event"}
         world.outbox.bind(bind("p"))
-        world.outbox.tell(tell("p"))
+        world.outbox.record_event(tell("p"))
         binds = asyncio.create_task(world.outbox.drain(3600.0, binds_only=True))
         everything = asyncio.create_task(world.outbox.drain(3600.0))
         await settle()
@@ -553,7 +553,7 @@ def test_a_write_without_an_answer_is_awaited_and_an_event_is_not() -> None:
 
     async def story(world: World) -> None:
         world.writes.held = {"event", "read", "bind"}
-        world.outbox.tell(tell("e"))
+        world.outbox.record_event(tell("e"))
         world.outbox.read(ReadPod(1, "ns", "r", "r"))
         await settle()
         assert not world.outbox.awaits_answers
@@ -639,9 +639,9 @@ def test_what_is_told_after_the_end_raises_nothing() -> None:
         sending = asyncio.create_task(world.outbox.run())
         await settle()
         sending.cancel()
-        world.outbox.tell(tell("p"))
+        world.outbox.record_event(tell("p"))
         await asyncio.gather(sending, return_exceptions=True)
-        world.outbox.tell(tell("q"))
+        world.outbox.record_event(tell("q"))
         return world.outbox.events.owed
 
     assert asyncio.run(story()) == 2
@@ -655,7 +655,7 @@ def test_every_write_goes_through_a_queue_that_is_told_of() -> None:
         world.outbox.read(ReadPod(7, "ns", "r", "r"))
         world.outbox.evict(evict("v"))
         world.outbox.patch(patch("s"))
-        world.outbox.tell(tell("e"))
+        world.outbox.record_event(tell("e"))
         await settle()
 
     world = play(story)

@@ -93,7 +93,7 @@ class Meddler(PreFilterPlugin):
                 handle.waiting.reject(waiting.pod.uid, "Nodes", "meddled")
         if draw.random() < 0.2:
             handle.activate([pod])
-            handle.tell(pod, NORMAL, "Meddled", "for no reason")
+            handle.record_event(pod, NORMAL, "Meddled", "for no reason")
         return None, Status()
 
 

@@ -449,7 +449,7 @@ def test_outside_of_an_event_the_driver_is_told() -> None:
 
     handle.waiting.allow(pod.uid, "Holds")
     handle.activate([pod])
-    handle.tell(pod, NORMAL, "Reason", "a note")
+    handle.record_event(pod, NORMAL, "Reason", "a note")
 
     assert driven.stage(pod) == "held"
     allowed, activate, say = events

@@ -163,13 +163,15 @@ def test_the_rest_of_the_scheduler_shows_through() -> None:
     """Whatever whoever composes has filled in, and time and metrics from the start."""
     told: list[Any] = []
     services = make_services(
-        snapshot=make_snapshot("a"), activate=told.append, tell=lambda *what: told.append(what)
+        snapshot=make_snapshot("a"),
+        activate=told.append,
+        record_event=lambda *what: told.append(what),
     )
     handle = Handle(services)
     pod = make_pod_info("p")
 
     handle.activate([pod])
-    handle.tell(pod, "Normal", "Held", "waits")
+    handle.record_event(pod, "Normal", "Held", "waits")
     handle.metrics.counter("acme_total", "a").pop((), None)
 
     assert told == [[pod], (pod, "Normal", "Held", "waits")]

@@ -137,7 +137,7 @@ class World:
             api=self.api,
             epoch=NOW,
             random=Random(0),
-            tell=lambda _, *what: self.told.append(what),
+            record_event=lambda _, *what: self.told.append(what),
         )
         self.plugin = DynamicResources(DynamicResourcesArgs(**args), handle)
         self.metrics = DeviceMetrics(handle.metrics)

@@ -183,7 +183,7 @@ class SharedStates:
         store = self._stores.get(kind)
         if store is not None:
             store.on_event(kind, old, new)
-        self._tell(
+        self._notify(
             self._states,
             lambda state: state.on_event(kind, old, new) if _hears(state, kind) else None,
         )
@@ -191,11 +191,11 @@ class SharedStates:
     def reserved(self, pod: PodInfo) -> None:
         """Call `reserve` of the states for a pod that is assumed on the node it names."""
         if self._reserving:
-            self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name), pod.key)
+            self._notify(self._reserving, lambda state: state.reserve(pod, pod.node_name), pod.key)
 
     def unreserved(self, pod: PodInfo) -> None:
         """Call `unreserve` of the states for an assumed pod that is forgotten."""
-        self._tell(self._reserving, lambda state: state.unreserve(pod, pod.node_name), pod.key)
+        self._notify(self._reserving, lambda state: state.unreserve(pod, pod.node_name), pod.key)
 
     def fork(self) -> "SharedStates":
         """Make an independent copy.
@@ -238,7 +238,7 @@ class SharedStates:
             raise self._failed(state_type, problem) from problem
         return copy
 
-    def _tell(
+    def _notify(
         self,
         states: Mapping[type[SharedState], Any],
         what: Callable[[SharedState], None],
