@@ -6,10 +6,12 @@ their scrapes.
 
 import re
 from fnmatch import fnmatch
+from functools import partial
 
 from e2e.conftest import StartStowage
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
+from e2e.support.processes import Program
 from e2e.support.scraping import (
     BOUND_PODS,
     Family,
@@ -19,6 +21,7 @@ from e2e.support.scraping import (
     run_workload,
     total,
 )
+from e2e.support.waiting import wait_for
 from scheduler.config.feature_gates import DEFAULTS
 
 NOT_HERE = {
@@ -73,6 +76,9 @@ def test_every_metric_is_kube_schedulers(
         create_workload_nodes(cluster)
         run_workload(cluster, "real-work", "default-scheduler")
         run_workload(cluster, "our-work", "stowage")
+        # A pod is seen bound before its scheduler counts it.
+        for program in (real, ours):
+            wait_for(partial(has_counted, program), f"{program.name} to count every pod")
         their_text, our_text = fetch(f"{real.url}/metrics"), fetch(f"{ours.url}/metrics")
     finally:
         own_cluster.stop_program(real)
@@ -106,6 +112,18 @@ def test_every_metric_is_kube_schedulers(
         assert bound == BOUND_PODS
         assert total(text, "scheduler_pod_scheduling_sli_duration_seconds_count") == BOUND_PODS
         assert total(text, "leader_election_master_status") == 1
+
+
+def has_counted(program: Program) -> bool:
+    """Report whether a scheduler has counted every pod that it has bound."""
+    text = fetch(f"{program.url}/metrics")
+    return (
+        min(
+            total(text, "scheduler_schedule_attempts_total", result="scheduled"),
+            total(text, "scheduler_pod_scheduling_sli_duration_seconds_count"),
+        )
+        >= BOUND_PODS
+    )
 
 
 def shape(family: Family) -> tuple[str, frozenset[str], frozenset[float]]:

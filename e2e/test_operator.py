@@ -76,7 +76,7 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
         kubectl(cluster, "apply", "-k", "deploy/operator")
-        kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
         yield cluster
 
 
@@ -179,7 +179,7 @@ def conditions(cluster: Cluster, plural: str, namespace: str, name: str) -> dict
 
 
 def wait_for_reason(
-    cluster: Cluster, namespace: str, name: str, seconds: float = 30, **reasons: str
+    cluster: Cluster, namespace: str, name: str, seconds: float = 120, **reasons: str
 ) -> None:
     """Wait until the conditions of a Scheduler have these reasons."""
     wait_for(
@@ -257,11 +257,11 @@ def test_the_life_of_an_instance(
     # Install: the instance schedules its own pods, and leads.
     daemon, file = run_instance(cluster, namespace, "main", run_stowage, tmp_path)
     wait_for_reason(
-        cluster, namespace, "main", 60, Available="MinimumReplicasAvailable", Progressing="Complete"
+        cluster, namespace, "main", Available="MinimumReplicasAvailable", Progressing="Complete"
     )
     path = f"{API}/namespaces/{namespace}/schedulers/main"
     leader = os.uname().nodename
-    wait_for(lambda: (read(cluster, path) or {})["status"]["leader"] == leader, "a leader", 60)
+    wait_for(lambda: (read(cluster, path) or {})["status"]["leader"] == leader, "a leader")
 
     # Change: a team adds a profile, and its pods are scheduled.
     profile(cluster, namespace, "batch", percentageOfNodesToScore=50)
@@ -269,7 +269,13 @@ def test_the_life_of_an_instance(
     bring(cluster, namespace, "main", file)
     cluster.create_pods([make_pod("first", namespace=namespace, schedulerName="batch")])
     cluster.wait_until_bound(namespace, scheduler_name="batch")
-    assert conditions(cluster, "schedulingprofiles", namespace, "batch") == {"Accepted": "InForce"}
+    # The operator writes the status after the configuration.
+    wait_for(
+        lambda: (
+            conditions(cluster, "schedulingprofiles", namespace, "batch") == {"Accepted": "InForce"}
+        ),
+        "the profile to be in force",
+    )
 
     # Break: the previous configuration stays in force.
     before = configuration(cluster, namespace, "main")
@@ -290,8 +296,8 @@ def test_the_life_of_an_instance(
         profiles=[own], profileSelector={}, configuration={"podMaxBackoffSeconds": 7},
     )  # fmt: skip
     wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
-    bring(cluster, namespace, "main", file)
     wait_for(lambda: "podMaxBackoffSeconds: 7" in configuration(cluster, namespace, "main"), "7")
+    bring(cluster, namespace, "main", file)
     wait_for(lambda: "7" in fetch(f"{daemon.url}/configz"), "the daemon to take it over")
     assert daemon.is_running()
 
@@ -307,13 +313,12 @@ def test_the_life_of_an_instance(
             == {"stowage:2.0"}
         ),
         "the pods of the new version",
-        60,
     )
-    wait_for_reason(cluster, namespace, "main", 60, Progressing="Complete")
+    wait_for_reason(cluster, namespace, "main", Progressing="Complete")
 
     # Delete: all objects are deleted; the profile stays and reports that no Scheduler has it.
-    kubectl(cluster, "-n", namespace, "delete", "scheduler", "main", "--timeout=60s")
-    wait_for(lambda: everything(cluster, namespace, "main") == [], "everything to go", 60)
+    kubectl(cluster, "-n", namespace, "delete", "scheduler", "main", "--timeout=150s")
+    wait_for(lambda: everything(cluster, namespace, "main") == [], "everything to go")
     wait_for(
         lambda: (
             conditions(cluster, "schedulingprofiles", namespace, "batch")
@@ -400,11 +405,11 @@ def test_a_plugin_from_a_wheel(
     none = f'{where}.configMap: there is no ConfigMap "wheels" in namespace {namespace}'
     wait_for(lambda: first_problem() == none, "the missing ConfigMap to be told")
     hold(cluster, namespace, other=wheel)
-    wait_for(lambda: f"{where}.key: " in first_problem(), "the missing key to be told", 60)
+    wait_for(lambda: f"{where}.key: " in first_problem(), "the missing key to be told")
     assert template(cluster, namespace, "main") == {}
 
     hold(cluster, namespace, cool_racks=wheel)
-    wait_for_reason(cluster, namespace, "main", 60, ConfigurationValid="Valid")
+    wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
     before = wait_for(lambda: template(cluster, namespace, "main"), "the Deployment")
     daemon = run_as_deployed(cluster, namespace, "main", tmp_path)
     try:
@@ -421,7 +426,7 @@ def test_a_plugin_from_a_wheel(
     assert placed == dict.fromkeys((f"p{i}" for i in range(5)), "cool")
 
     hold(cluster, namespace, cool_racks=wheel + b"\0")
-    wait_for(lambda: template(cluster, namespace, "main") != before, "new pods", 60)
+    wait_for(lambda: template(cluster, namespace, "main") != before, "new pods")
     after = template(cluster, namespace, "main")
     assert before["spec"] == after["spec"]
     assert before["metadata"]["annotations"] != after["metadata"]["annotations"]
@@ -516,7 +521,8 @@ def test_drift_is_put_right(cluster: Cluster, operator: Program, namespace: str)
             and len(everything(cluster, namespace, "main")) == 13
         )
 
-    wait_for(is_right, "everything to be as it was", 60, every_seconds=1)
+    # Half a minute until all objects are read again; a slow machine needs more for the rest.
+    wait_for(is_right, "everything to be as it was", 90, every_seconds=1)
 
 
 def test_killed_in_the_middle(
@@ -534,12 +540,11 @@ def test_killed_in_the_middle(
 
     start_operator()
 
-    wait_for(lambda: everything(cluster, namespace, "s0") == [], "s0 to go", 60, every_seconds=1)
+    wait_for(lambda: everything(cluster, namespace, "s0") == [], "s0 to go", every_seconds=1)
     for i in range(1, 5):
         wait_for(
             lambda i=i: len(everything(cluster, namespace, f"s{i}")) == 13,  # type: ignore[misc]  # bound at once
             f"s{i} to be whole",
-            30,
         )
     print(f"{begun} of 65 objects were there when it was killed")
 
@@ -560,7 +565,7 @@ def test_two_operators(cluster: Cluster, start_operator: StartOperator, namespac
     wait_for(
         lambda: len(everything(cluster, namespace, "two")) == 13,
         "the second to act",
-        LEASE_SECONDS + 30,
+        LEASE_SECONDS + 90,
     )
 
     # A stopped operator releases the lease.
@@ -582,7 +587,7 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
         profile(cluster, namespace, name, plugins=plugins)
 
     wait_for(
-        lambda: len(served(cluster, namespace, "main")) == 101, "all of them", 60, every_seconds=0.5
+        lambda: len(served(cluster, namespace, "main")) == 101, "all of them", every_seconds=0.5
     )
 
     def reasons() -> dict[str, str]:
@@ -595,11 +600,13 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
             if each.get("status")
         }
 
-    wait_for(lambda: len(reasons()) == 103, "all to be told", 60, every_seconds=0.5)
-    assert {reasons()[name] for name in names} == {"InForce"}
-    assert (reasons()["twin"], reasons()["broken-1"]) == ("Conflict", "Invalid")
-    told = kubectl(cluster, "-n", namespace, "get", "scheduler", "main")
-    assert "100/103" in told
+    expected = dict.fromkeys(names, "InForce")
+    expected |= {"twin": "Conflict", "broken-1": "Invalid", "broken-2": "Invalid"}
+    wait_for(lambda: reasons() == expected, "all to be told", every_seconds=0.5)
+    wait_for(
+        lambda: "100/103" in kubectl(cluster, "-n", namespace, "get", "scheduler", "main"),
+        "the count in the status",
+    )
 
     # A broken profile keeps its old content in force; a deleted one is removed, and its name is
     # free.
@@ -611,7 +618,10 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
     kubectl(cluster, "-n", namespace, "delete", "schedprof", "team-007")
     wait_for(lambda: reasons()["team-001"] == "Invalid", "the broken one to be told")
     wait_for(lambda: reasons()["twin"] == "InForce", "the twin to have the name")
-    assert sorted(served(cluster, namespace, "main")) == sorted(["main", *names])
+    wait_for(
+        lambda: sorted(served(cluster, namespace, "main")) == sorted(["main", *names]),
+        "the same names to be served",
+    )
     # Unchanged status is not written again.
     written = [
         each
@@ -645,13 +655,16 @@ def test_a_hostile_profile_beside_a_good_one(
 
     # The profiles exist when the operator starts, and change while it runs.
     operator = start_operator()
-    wait_for(lambda: served(cluster, namespace, "main") == ["main", "good"], "the good one", 60)
+    wait_for(lambda: served(cluster, namespace, "main") == ["main", "good"], "the good one")
     for name in hostile:
         kubectl(cluster, "-n", namespace, "label", "schedprof", name, "seen=twice")
     profile(cluster, namespace, "later")
-    wait_for(
-        lambda: served(cluster, namespace, "main") == ["main", "good", "later"], "a later one", 30
-    )
+    wait_for(lambda: served(cluster, namespace, "main") == ["main", "good", "later"], "a later one")
+    for name, reason in {**dict.fromkeys(hostile, "Invalid"), "good": "InForce"}.items():
+        wait_for(
+            lambda name=name, reason=reason: reason_of(cluster, namespace, name) == reason,  # type: ignore[misc]  # bound at once
+            f"{name} to be told",
+        )
 
     told = {
         name: (reason_of(cluster, namespace, name), message_of(cluster, namespace, name))
@@ -661,7 +674,6 @@ def test_a_hostile_profile_beside_a_good_one(
     assert "levels of nesting, got 150" in told["deep"][1]
     assert "levels of nesting, got 90" in told["lists"][1]
     assert "expected at most 32768 bytes, got 40" in told["long"][1]
-    assert reason_of(cluster, namespace, "good") == "InForce"
     assert operator.is_running()
     assert "Traceback" not in operator.tail(500)
 
@@ -702,7 +714,10 @@ spec:
     file = cluster.directory / "foreign.yaml"
     file.write_text(monitors)
     kubectl(cluster, "apply", "-f", str(file))
-    kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    # A kind is listed only after its definition is established, and kubectl reads the list.
+    monitoring = "/apis/monitoring.coreos.com/v1"
+    wait_for(lambda: (read(cluster, monitoring) or {}).get("resources"), "the kind to be listed")
     file.write_text(manifests)
     kubectl(cluster, "apply", "-f", str(file))
     names = ("configmap/main-config", "serviceaccount/main", "servicemonitor/main")
@@ -715,7 +730,7 @@ spec:
     scheduler(cluster, namespace, "main")
     scheduler(cluster, namespace, "beside")
     wait_for_reason(cluster, namespace, "main", Progressing="ApplyFailed")
-    wait_for(lambda: len(everything(cluster, namespace, "beside")) == 13, "the other one", 60)
+    wait_for(lambda: len(everything(cluster, namespace, "beside")) == 13, "the other one")
 
     path = "jsonpath={.status.conditions[*].message}"
     told = kubectl(cluster, "-n", namespace, "get", "stow", "main", "-o", path)
@@ -726,7 +741,7 @@ spec:
 
     # The Scheduler's owner may have the objects adopted; the ServiceMonitor is not adopted.
     kubectl(cluster, "-n", namespace, "annotate", "stow/main", "stowage.dev/adopt=true")
-    wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects", 60)
+    wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects")
     wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
     kubectl(cluster, "-n", namespace, "get", "servicemonitor/main")
     kubectl(cluster, "delete", "crd", "servicemonitors.monitoring.coreos.com")
@@ -811,7 +826,7 @@ def test_a_profile_of_another_namespace(
 
     kubectl(cluster, "label", "namespace", team, "stowage.dev/profiles=main")
 
-    wait_for(lambda: served(cluster, namespace, "main") == ["main", "theirs"], "theirs", 60)
+    wait_for(lambda: served(cluster, namespace, "main") == ["main", "theirs"], "theirs")
 
 
 REFUSED = {

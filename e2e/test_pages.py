@@ -8,7 +8,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ SPEAKING_OF = {
 """Replacements of the pages' placeholders."""
 
 BEFORE = {
-    "helm install": "kubectl delete -k deploy/base --ignore-not-found --timeout=60s",
+    "helm install": "kubectl delete -k deploy/base --ignore-not-found --timeout=150s",
     "stowage replay": "test -d DIR || cp -r $RECORDINGS DIR",
 }
 """Commands to run first, by the beginning of a command, since each page is tested separately."""
@@ -108,7 +108,8 @@ def recordings(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
         shared_cluster.wait_until_bound("shop", but=2)
         path = "/apis/apps/v1/namespaces/shop/deployments"
         shared_cluster.run(shared_cluster.api.post(path, _web()))
-        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        # The text has whole seconds, without the rest.
+        moment = (datetime.now(UTC) + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         assert program.stop() == 0
     return Recorded(folder, moment)
 
@@ -189,9 +190,9 @@ class Reader:
     def _watch(self, command: str, lasting: Lasting) -> None:
         words = ["/bin/bash", "-c", f"exec {command}"]
         with Terminal(words, self.shell.directory, self.shell.variables) as terminal:
-            terminal.wait_for(*lasting.signs, timeout_seconds=90)
+            terminal.wait_for(*lasting.signs, timeout_seconds=180)
             terminal.press(lasting.keys)
-            assert terminal.wait() == lasting.status, terminal.text[-3000:]
+            assert terminal.wait(120) == lasting.status, terminal.text[-3000:]
 
 
 @pytest.fixture

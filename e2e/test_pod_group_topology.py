@@ -14,7 +14,6 @@ from e2e.support.controlplane import Options
 from e2e.support.objects import Json, make_node
 from e2e.support.pod_groups import (
     API,
-    condition_of,
     make_gang,
     make_members,
     places,
@@ -61,7 +60,7 @@ def test_a_gang_runs_in_one_rack_or_waits(cluster_of_racks: Cluster, tmp_path: P
         cluster.create_pods(make_members(6, group="six", namespace="racks"))
         cluster.wait_until_bound("racks")
         assert set(places(cluster, "racks", "six")) == {"b0", "b1"}
-        assert condition_of(cluster, "racks", "six") is not None
+        wait_for_condition(cluster, "racks", "six", "True")
         cluster.delete_pods("racks")
 
         make_gang(cluster, "racks", "ten", 10, key=RACK)

@@ -137,6 +137,7 @@ def test_a_member_of_a_group_waits_without_the_gates(
         cluster.create_pods([*members("off", "member"), make_pod("single", namespace="off")])
         cluster.wait_until_bound("off", but=1)
         wait_for(lambda: cluster.events("off", "FailedScheduling"), "the event about the member")
+        wait_for(lambda: message(cluster, "off", "member"), "the condition of the member")
 
     member = cluster.pod("off", "member")
     assert member["spec"]["schedulingGroup"] == {"podGroupName": "train"}
@@ -182,9 +183,16 @@ def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path
         cluster.wait_until_bound("gang")
         runs = ("True", "Scheduled", "")
         wait_for(lambda: group_condition(cluster, "gang") == runs, "the group's condition")
-        metrics = fetch(f"{daemon.url}/metrics")
+        attempts = "scheduler_podgroup_schedule_attempts_total"
+        metrics = wait_for(
+            lambda: (
+                text
+                if total(text := fetch(f"{daemon.url}/metrics"), attempts, result="scheduled")
+                else ""
+            ),
+            "the attempt to be counted",
+        )
 
-    attempts = "scheduler_podgroup_schedule_attempts_total"
     assert total(metrics, attempts, result="scheduled") == 1
     assert total(metrics, attempts, result="unschedulable") >= 1
     assert 'kubernetes_feature_enabled{name="GangScheduling",stage="ALPHA"} 1.0' in metrics
@@ -269,7 +277,7 @@ def test_a_gang_of_another_api_is_a_gang(
 
         cluster.run(cluster.api.delete(f"{DEFINITIONS}/podgroups.{api}"))
         # The first daemon's line is in the same file.
-        wait_for(lambda: daemon.log.read_text().count("Not served") == 2, "a second line", 60)
+        wait_for(lambda: daemon.log.read_text().count("Not served") == 2, "a second line")
 
     cluster.delete_pods(namespace)
 
@@ -287,10 +295,10 @@ def test_a_label_makes_a_pod_a_member(cluster_with_groups: Cluster, tmp_path: Pa
         tried = cluster.api.post("/api/v1/namespaces/labelled/pods?dryRun=All", pods[0])
         return "schedulingGroup" in cluster.run(tried)["spec"]
 
-    wait_for(is_in_force, "the policy to be in force", 60)
+    wait_for(is_in_force, "the policy to be in force")
     with running(cluster, tmp_path, *SCHEDULER_GATES) as daemon:
         cluster.create_pods(pods[:1])
-        wait_for(lambda: gated(daemon) == 1, "the gang to lack a pod", 60)
+        wait_for(lambda: gated(daemon) == 1, "the gang to lack a pod")
         cluster.create_pods([*pods[1:], make_pod("single", namespace="labelled")])
         cluster.wait_until_bound("labelled")
 

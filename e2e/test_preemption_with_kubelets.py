@@ -81,7 +81,7 @@ class Owners(Room):
             if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
         )
 
-    def wait_running(self, seconds: float = 30, **counts: int) -> None:
+    def wait_running(self, seconds: float = 120, **counts: int) -> None:
         wait_for(
             lambda: all(self.running()[name] == count for name, count in counts.items()),
             f"{counts} to run",
@@ -115,7 +115,7 @@ def test_basic_preemption(cluster: Cluster, room: Owners) -> None:
 
     assert room.node_of("high") == "a"
     assert room.gone("low", "middle") == {"low"}
-    assert room.deletions() == {"low": 1}
+    room.deleted("low")
 
 
 def test_critical_pods(cluster: Cluster, room: Owners) -> None:
@@ -178,7 +178,7 @@ def test_spread_preemption(cluster: Cluster, room: Owners) -> None:
     assert room.node_of("middle") == "b"
     assert len(gone) == 2
     assert gone < {"low-0", "low-1", "low-2"}
-    assert room.deletions() == dict.fromkeys(gone, 1)
+    room.deleted(*gone)
 
 
 def test_the_condition_of_a_victim(cluster: Cluster, room: Owners) -> None:
@@ -214,7 +214,7 @@ def test_preemptors_of_many_priorities_at_once(cluster: Cluster, room: Owners) -
     room.pods(*(f"middle-{i}" for i in range(5)), priority="middle")
     room.pods(*(f"high-{i}" for i in range(5)), priority="high")
     room.pods(*(f"higher-{i}" for i in range(3)), priority="higher")
-    wait_for(lambda: len(room.gone(*low)) == 5, "all victims to be gone", 60)
+    wait_for(lambda: len(room.gone(*low)) == 5, "all victims to be gone")
     room.bound(*(f"higher-{i}" for i in range(3)))
     wait_for(
         lambda: sum(bool(room.node_of(f"high-{i}")) for i in range(5)) == 2, "two of the others"

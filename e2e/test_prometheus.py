@@ -124,7 +124,7 @@ def watch(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
     )
     port = free_port()
     config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": "2s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yaml"],
         "scrape_configs": [
             {
@@ -191,13 +191,18 @@ def token(cluster: Cluster) -> str:
 
 def test_it_scrapes_with_its_token_and_checks_the_certificate(watch: Watch) -> None:
     """The scrape target becomes healthy."""
+    problems: set[str] = set()
 
     def is_up() -> bool:
+        # A slow machine may miss the time limit of one scrape.
         targets = watch.ask("targets")["activeTargets"]
-        assert all(target["health"] != "down" for target in targets), targets
+        problems.update(target["lastError"] for target in targets)
         return [target["health"] for target in targets] == ["up"]
 
-    wait_for(is_up, "the target to be up")
+    try:
+        wait_for(is_up, "the target to be up")
+    finally:
+        print(*problems, sep="\n")
 
 
 def test_all_rules_are_evaluated(watch: Watch) -> None:

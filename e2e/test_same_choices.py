@@ -23,7 +23,7 @@ PODS: Final = 240
 NODES: Final = 24
 ENOUGH: Final = 200
 """Minimum number of pods whose feasible nodes have different scores."""
-DECISION_SECONDS: Final = 20.0
+DECISION_SECONDS: Final = 60.0
 KUBE_SCHEDULER: Final = "reference"
 NOT_HERE: Final = (
     "DynamicResources",

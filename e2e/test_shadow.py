@@ -37,9 +37,9 @@ NODES = 60
 KEPT = 500
 """Number of bound pods above which the oldest are deleted."""
 WITH_CLAIMS = 20
-DECISION_SECONDS = 30.0
-BURST_SECONDS = 120.0
-SECOND_LOOKS_SECONDS = 120.0
+DECISION_SECONDS = 90.0
+BURST_SECONDS = 300.0
+SECOND_LOOKS_SECONDS = 300.0
 THEIRS = "default-scheduler"
 EVERY = 2
 CONFIG = {"percentageOfNodesToScore": 100}
@@ -61,7 +61,7 @@ class Shadow:
         self._program = Program(
             "shadow", words, directory / "shadow.log", {"PYTHONPATH": str(CHECKOUT)}
         )
-        wait_for(lambda: '"Watching"' in self._program.tail(), "the shadow to know the cluster", 60)
+        wait_for(lambda: '"Watching"' in self._program.tail(), "the shadow to know the cluster")
 
     def end(self) -> Json:
         """Stop it when every binding is judged; return the last summary, with all examples."""

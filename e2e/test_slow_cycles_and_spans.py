@@ -148,7 +148,7 @@ def test_a_slow_cycle_logs_its_steps(
     assert slow["pod"] == f"{namespace}/pod"
     assert slow["duration_seconds"] > 0.15
     (step,) = [step for step in slow["steps"] if step.startswith("Filter ")]
-    assert 150 <= int(step.removeprefix("Filter ").removesuffix("ms")) < 1000
+    assert 150 <= int(step.removeprefix("Filter ").removesuffix("ms")) < 10_000
 
 
 def attributes(span: Span) -> dict[str, str]:

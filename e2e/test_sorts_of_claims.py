@@ -120,6 +120,13 @@ def site(
 ) -> Site:
     """A cluster with the daemon, but without nodes and devices."""
     request.node.stash[REPORTERS].append(lambda: f"--- stowage\n{daemon.tail(60)}")
+
+    def are_free() -> bool:
+        claims = cluster.run(cluster.api.list_items(f"{RESOURCE}/resourceclaims"))
+        return not any(claim.get("status", {}).get("allocation") for claim in claims)
+
+    # A controller deallocates the claims of the test before, whose devices have the same names.
+    wait_for(are_free, "all devices to be free")
     return Site(cluster, namespace, devices)
 
 

@@ -111,17 +111,24 @@ def told(replica: Program, message: str) -> list[dict[str, Any]]:
     return [line for line in logged if line["msg"] == message]
 
 
+def long_stall(replica: Program) -> dict[str, Any]:
+    """Return the log entry of the first stall of about twelve seconds or more; else nothing."""
+    stalls = told(replica, "Event loop stalled")
+    return next((stall for stall in stalls if stall["seconds"] > 11.5), {})
+
+
 def test_a_step_of_twelve_seconds_costs_a_warning(
     cluster: Cluster, namespace: str, replicas: Replicas
 ) -> None:
     """A thread renews the lease meanwhile; without it, leadership would end after ten seconds."""
     replicas.hold(12)
     cluster.create_pods(make_pods(PODS, prefix="later", namespace=namespace))
-    cluster.wait_until_bound(namespace, timeout_seconds=60)
+    cluster.wait_until_bound(namespace)
 
-    stalls = told(replicas.leader, "Event loop stalled")
-    [warning] = [stall for stall in stalls if stall["level"] == "warning"]
-    assert 11.5 < warning["seconds"] < 16
+    # A slow machine has shorter stalls too, and adds to the long one.
+    warning = wait_for(lambda: long_stall(replicas.leader), "the warning")
+    assert warning["level"] == "warning"
+    assert warning["seconds"] < 30
     assert warning["decisions"] > 11.5
     assert not told(replicas.leader, "Leader election lost")
     assert not told(replicas.standby, "Leading")
@@ -137,8 +144,8 @@ def test_a_step_of_a_minute_costs_the_lease(
     cluster.create_pods(make_pods(PODS, prefix="later", namespace=namespace))
     wait_for(lambda: told(replicas.standby, "Leading"), "the take-over", TAKEOVER_SECONDS)
     cluster.wait_until_bound(namespace, timeout_seconds=20)
-    assert replicas.leader.is_running()
     assert told(replicas.leader, "Lease left to others: event loop stalled")
+    assert replicas.leader.is_running()
 
     wait_for(lambda: not replicas.leader.is_running(), "the old leader to end", 90)
 

@@ -11,7 +11,7 @@ from e2e.support.cluster import Cluster
 from e2e.support.unhinted_changes import EQUAL_PODS, UNHINTED_CHANGES, Trial, settle
 from e2e.support.waiting import wait_for
 
-SOON_SECONDS = 5.0
+SOON_SECONDS = 30.0
 
 
 @pytest.mark.parametrize("change", UNHINTED_CHANGES)

@@ -42,7 +42,7 @@ def ask(cluster: Cluster, *options: str, kubeconfig: Path | None = None) -> Json
             [*words, *options, f"--seed={seed}", "-o", "json"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
             cwd=CHECKOUT,
         )
@@ -160,14 +160,14 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
     by_daemon = ask(cluster, *of_daemon, "--scale", web, kubeconfig=people)
     assert places_in(by_daemon) == places_in(foretold)
     cluster.run(cluster.api.patch(f"{path}/web", {"spec": {"replicas": 30}}))
-    wait_for(lambda: is_settled(cluster, namespace, 35), "the further pods to be tried", 60)
+    wait_for(lambda: is_settled(cluster, namespace, 35), "the further pods to be tried")
 
     scaled = by_node(cluster, namespace)
     assert scaled - Counter({"": scaled[""]}) == expected + places_in(foretold)
     assert scaled[""] == len(foretold["homeless"])
     cluster.run(cluster.api.patch(f"{path}/web", {"spec": {"replicas": 0}}))
     cluster.run(cluster.api.patch(f"{path}/apart", {"spec": {"replicas": 0}}))
-    wait_for(lambda: not cluster.pods(namespace), "the pods to be gone", 60)
+    wait_for(lambda: not cluster.pods(namespace), "the pods to be gone")
 
 
 def test_what_is_applied_has_the_priority_of_its_class(

@@ -28,7 +28,7 @@ profiles:
 
 
 def run(*command: str | Path) -> None:
-    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=60)
+    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=180)
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)

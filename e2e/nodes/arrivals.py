@@ -11,7 +11,7 @@ from itertools import count
 from typing import Self
 
 from e2e.nodes.lab import Lab
-from e2e.support.api import Api
+from e2e.support.api import Api, ApiRefusedError
 from e2e.support.loops import LoopThread
 from e2e.support.objects import SIMULATED, make_node, make_pod
 from e2e.support.waiting import wait_for
@@ -119,7 +119,17 @@ class Arrivals:
             tolerations=[_TAINT],
         )
         self._created[name] = asyncio.get_running_loop().time()
-        await api.post(_PODS, pod)
+        while True:
+            try:
+                await api.post(_PODS, pod)
+            except ApiRefusedError as error:
+                # A request that the API server could not answer in time may have succeeded.
+                if error.status == 409:
+                    return
+                if error.status < 500:
+                    raise
+            else:
+                return
 
     async def _watch(self, api: Api, started: asyncio.Event) -> None:
         version = (await api.get(f"{_PODS}?limit=1"))["metadata"]["resourceVersion"]

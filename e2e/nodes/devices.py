@@ -23,7 +23,7 @@ def dra_driver(node: Node, lab: Lab) -> Iterator[None]:
     node.start_dra_driver(DRIVER, 2)
     try:
         yield
-        wait_for(lambda: not lab.get("resourceclaims")["items"], "the claims to go", 60)
+        wait_for(lambda: not lab.get("resourceclaims")["items"], "the claims to go", 180)
     finally:
         node.programs.pop("dra-driver").stop()
         lab.kubectl("delete", "resourceslices", f"--field-selector=spec.driver={DRIVER}")

@@ -116,16 +116,16 @@ def _other_image(lab: Lab, leader: Json) -> Iterator[None]:
 def _drained(lab: Lab, leader: Json) -> Iterator[None]:
     node = leader["spec"]["nodeName"]
     try:
-        lab.kubectl("drain", node, "--timeout=120s")
+        lab.kubectl("drain", node, "--timeout=240s")
         yield
     finally:
         lab.kubectl("uncordon", node)
 
 
-_AT_ONCE = 5.0
-"""The leader releases the lease, so another replica acquires it at once."""
-_AFTER_LEASE = 25.0
-"""The lease (15 s) expires first; replicas check it every 2 s."""
+_AT_ONCE = 10.0
+"""The leader releases the lease, so another replica acquires it at once: long before it expires."""
+_AFTER_LEASE = 45.0
+"""The lease (15 s) expires first; replicas check it every 2 s. The rest is for a slow machine."""
 
 FAULTS: Sequence[Fault] = (
     Fault("leader's pod deleted", _deleted, _AT_ONCE),
@@ -149,11 +149,11 @@ def inflict(lab: Lab, fault: Fault) -> Waits:
     with Arrivals(lab) as arrivals:
         arrivals.wait_for_more(5)
         with fault.begin(lab, leader):
-            wait_for(lambda: lab.holder() not in ("", holder), "another to lead", 120, 0.5)
+            wait_for(lambda: lab.holder() not in ("", holder), "another to lead", 240, 0.5)
             arrivals.wait_for_more(5)
         waits = arrivals.finish()
     # The pod's status is outdated until its kubelet reports again.
-    wait_for(lambda: _has_ended(lab, leader), "the end of the old leader to be seen", 120)
+    wait_for(lambda: _has_ended(lab, leader), "the end of the old leader to be seen", 240)
     return waits
 
 
@@ -172,7 +172,7 @@ def settle(lab: Lab) -> None:
             lab.kubectl("delete", f"--namespace={_NAMESPACE}", "pod", pod["metadata"]["name"])
         return not worn
 
-    wait_for(is_settled, "a replica on each node", 240, every_seconds=0.5)
+    wait_for(is_settled, "a replica on each node", 480, every_seconds=0.5)
 
 
 def measure(lab: Lab, tries: int, only: Sequence[str]) -> str:

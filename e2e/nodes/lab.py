@@ -30,6 +30,14 @@ VARIABLE = "STOWAGE_NODES"
 
 _KUBELET_STARTS = ("could not find the requested resource", "connection refused")
 
+_BUSY = (
+    "etcdserver: ",
+    "TLS handshake timeout",
+    "currently unable to handle the request",
+    "in the time allotted",
+)
+"""Parts of the errors of an API server that is too busy to answer."""
+
 _NUMBERS = count()
 
 
@@ -116,14 +124,14 @@ class Lab:
         """Return the node of this name."""
         return next(node for node in self.nodes if node.name == name)
 
-    def wait_for_nodes(self, timeout_seconds: float = 120) -> None:
+    def wait_for_nodes(self, timeout_seconds: float = 300) -> None:
         """Wait until every running node is Ready and schedulable."""
         names = {node.name for node in self.nodes if node.is_on}
         wait_for(lambda: names <= self._usable(), f"{sorted(names)} to be Ready", timeout_seconds)
 
     # --- kubectl ----------------------------------------------------------------------------------
 
-    def kubectl(self, *arguments: str, stdin: str = "", timeout: float = 180) -> str:
+    def kubectl(self, *arguments: str, stdin: str = "", timeout: float = 400) -> str:
         """Run kubectl as an administrator in the checkout, and return its output.
 
         Raises:
@@ -134,9 +142,25 @@ class Lab:
         return run(words, stdin=stdin, timeout=timeout, directory=CHECKOUT)
 
     def get(self, *arguments: str) -> Json:
-        """Return the result of `kubectl get -o json`."""
-        answer: Json = json.loads(self.kubectl("get", *arguments, "--output=json"))
-        return answer
+        """Return the result of `kubectl get -o json`; ask again if the API server is too busy.
+
+        Raises:
+            CommandError: kubectl failed for another reason.
+            WaitTimeoutError: the API server stays too busy.
+        """
+
+        def read() -> Json | None:
+            try:
+                answer: Json = json.loads(self.kubectl("get", *arguments, "--output=json"))
+            except CommandError as error:
+                if any(each in str(error) for each in _BUSY):
+                    return None
+                raise
+            return answer
+
+        found = wait_for(read, f"kubectl get {' '.join(arguments)}", every_seconds=1)
+        assert found is not None
+        return found
 
     def rendered(
         self,
@@ -201,7 +225,7 @@ class Lab:
         found = self.get("pods", f"--namespace={namespace}", f"--selector={selector}")["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
-    def wait_for_rollout(self, namespace: str, name: str, timeout_seconds: int = 120) -> None:
+    def wait_for_rollout(self, namespace: str, name: str, timeout_seconds: int = 300) -> None:
         """Wait until a Deployment is rolled out."""
         words = [f"--namespace={namespace}", f"deployment/{name}", f"--timeout={timeout_seconds}s"]
         self.kubectl("rollout", "status", *words)

@@ -12,7 +12,7 @@ from e2e.support.go_programs import PAUSE, build
 from e2e.support.processes import Program
 from e2e.support.waiting import wait_for
 
-_TIMEOUT_SECONDS = 120
+_TIMEOUT_SECONDS = 300
 
 
 class CommandError(RuntimeError):

@@ -222,7 +222,7 @@ class Node:
         full = partial("docker.io/library/{}".format)
         self._ctr("images", "tag", "--force", full(name), full(other))
 
-    def wait_for_images(self, timeout_seconds: float = 120) -> None:
+    def wait_for_images(self, timeout_seconds: float = 600) -> None:
         """Wait until all images are imported.
 
         Raises:

@@ -25,7 +25,7 @@ def test_it_runs_and_what_it_places_runs(lab: Lab, deployed: None) -> None:
         wait_for(
             lambda: len(pods := lab.pods("default")) == 7 and all(map(is_ready, pods)),
             "the examples to run",
-            60,
+            180,
         )
         placed = lab.pods("default")
 

@@ -42,16 +42,20 @@ def test_every_pod_goes_through_it(lab: Lab) -> None:
         before = {pod["metadata"]["name"] for pod in lab.pods("stowage")}
         lab.kubectl("rollout", "restart", "-nstowage", "deployment/stowage")
         lab.wait_for_rollout("stowage", "stowage")
-        events = lab.get("events", "-nstowage", "--field-selector=reason=Scheduled")["items"]
 
     replaced = {pod["metadata"]["name"] for pod in lab.pods("stowage")} - before
     assert len(replaced) == 2
-    by_us = {
+    wait_for(lambda: replaced <= scheduled_by_us(lab), "the events of both replicas")
+
+
+def scheduled_by_us(lab: Lab) -> set[str]:
+    """Return the names of Stowage's pods with an event that Stowage has scheduled them."""
+    events = lab.get("events", "-nstowage", "--field-selector=reason=Scheduled")["items"]
+    return {
         event["involvedObject"]["name"]
         for event in events
         if event["source"].get("component") == DEFAULT or event.get("reportingComponent") == DEFAULT
     }
-    assert replaced <= by_us
 
 
 def test_a_cold_start(lab: Lab) -> None:

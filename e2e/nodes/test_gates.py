@@ -121,11 +121,11 @@ class TestWithComponents:
         """Two of three members wait while another pod runs; with the third, all three run."""
         with lab.applied_text(yaml.safe_dump_all([GROUP, member("a"), member("b")])):
             with lab.applied_text(yaml.safe_dump(a_pod("single"))):
-                wait_for(lambda: running(lab) == ["single"], "the pod without a group to run", 60)
+                wait_for(lambda: running(lab) == ["single"], "the pod without a group to run", 180)
             assert [pod["spec"].get("nodeName") for pod in lab.pods("default")] == [None, None]
 
             with lab.applied_text(yaml.safe_dump(member("c"))):
-                wait_for(lambda: running(lab) == ["a", "b", "c"], "all members to run", 60)
+                wait_for(lambda: running(lab) == ["a", "b", "c"], "all members to run", 180)
                 group = lab.get("podgroups.scheduling.k8s.io", "--namespace=default", "train")
 
         [condition] = group["status"]["conditions"]
@@ -145,7 +145,7 @@ class TestWithComponents:
             main["resources"] |= CLAIM["resources"]
         manifests = yaml.safe_dump_all([device_class, claim, GROUP, *members])
         with dra_driver(lab.node("node-2"), lab), lab.applied_text(manifests):
-            wait_for(lambda: running(lab) == ["a", "b", "c"], "all members to run", 120)
+            wait_for(lambda: running(lab) == ["a", "b", "c"], "all members to run", 300)
             [found] = lab.get("resourceclaims", "--namespace=default")["items"]
             assert {pod["spec"]["nodeName"] for pod in lab.pods("default")} == {"node-2"}
 
@@ -165,28 +165,28 @@ class TestWithComponents:
             return holder if holder not in others and holder in candidates() else ""
 
         # A restarted container is a new candidate, so the lease must expire first.
-        holder = wait_for(chosen, "a leader", 120)
+        holder = wait_for(chosen, "a leader", 300)
         [lease] = lab.get("leases.coordination.k8s.io", "--namespace=stowage")["items"]
         assert lease["spec"]["strategy"] == "OldestEmulationVersion"
         names = {each["metadata"]["name"] for each in lab.pods("stowage")}
-        wait_for(lambda: len(names & {_pod_of(each) for each in candidates()}) == 2, "both", 60)
+        wait_for(lambda: len(names & {_pod_of(each) for each in candidates()}) == 2, "both", 180)
 
         leader = _pod_of(holder)
         lab.kubectl("delete", "pod", "--namespace=stowage", leader)
-        wait_for(lambda: chosen(holder), "another leader", 120)
+        wait_for(lambda: chosen(holder), "another leader", 300)
         lab.wait_for_rollout("stowage", "stowage")
         with lab.applied_text(yaml.safe_dump(a_pod("after"))):
-            wait_for(lambda: running(lab) == ["after"], "a pod to run", 60)
+            wait_for(lambda: running(lab) == ["after"], "a pod to run", 180)
 
     def test_a_profile_places_pods_on_nodes_of_its_own(self, lab: Lab) -> None:
         """Pods of the profile wait for a node with the label; the other profile is unaffected."""
         reason = "node(s) belonged to another scheduler"
         pods = [a_pod("mine", "own"), a_pod("anywhere")]
         with lab.applied_text(yaml.safe_dump_all(pods)):
-            wait_for(lambda: reason in message(lab, "mine"), "a reason", 60)
-            wait_for(lambda: running(lab) == ["anywhere"], "the other profile's pod to run", 60)
+            wait_for(lambda: reason in message(lab, "mine"), "a reason", 180)
+            wait_for(lambda: running(lab) == ["anywhere"], "the other profile's pod to run", 180)
             lab.kubectl("label", "node", "node-2", f"{OWNER}=own")
-            wait_for(lambda: running(lab) == ["anywhere", "mine"], "its own pod to run", 60)
+            wait_for(lambda: running(lab) == ["anywhere", "mine"], "its own pod to run", 180)
             where = lab.pod("default", "mine")["spec"]["nodeName"]
         lab.kubectl("label", "node", "node-2", f"{OWNER}-")
 
@@ -195,7 +195,7 @@ class TestWithComponents:
     def test_what_pods_request_is_served(self, lab: Lab) -> None:
         """Both replicas serve the pods' resource requests, to authorized callers only."""
         with lab.applied_text(READER), lab.applied_text(yaml.safe_dump(a_pod("counted"))):
-            wait_for(lambda: running(lab) == ["counted"], "a pod to run", 60)
+            wait_for(lambda: running(lab) == ["counted"], "a pod to run", 180)
             token = lab.token("stowage", "reader")
             pods = lab.pods("stowage")
             answers = [ask(pod, token) for pod in pods]
@@ -231,7 +231,7 @@ def test_a_rule_that_taints_devices(lab: Lab) -> None:
     ):
         ready(lab, "first")
         with lab.applied_text(text(rule)), lab.applied_text(text(pod("second", **CLAIM))):
-            wait_for(lambda: "cannot allocate" in message(lab, "second"), "it to wait", 60)
+            wait_for(lambda: "cannot allocate" in message(lab, "second"), "it to wait", 180)
             lab.kubectl("delete", "devicetaintrule", "broken")
             ready(lab, "second")
 
@@ -257,7 +257,7 @@ def ask(pod: Json, token: str) -> tuple[int, str]:
     """Send a request to a pod; return status and body."""
     context = ssl._create_unverified_context()  # noqa: S323 - self-signed, in memory
     address = pod["status"]["podIP"]
-    connection = http.client.HTTPSConnection(address, 10259, timeout=10, context=context)
+    connection = http.client.HTTPSConnection(address, 10259, timeout=30, context=context)
     connection.request("GET", "/metrics/resources", headers={"Authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     text = answer.read().decode()

@@ -7,7 +7,7 @@ each test the daemon compares its cache, queue and snapshot with the API server.
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -41,8 +41,14 @@ def stowage(shared_lab: Lab) -> Iterator[None]:
 def agrees(lab: Lab, stowage: None) -> Iterator[None]:
     """After each test, compares the leader's cache, queue and snapshot with the API server."""
     yield
-    name = lab.leader()
-    [leader] = [pod for pod in lab.pods("stowage") if pod["metadata"]["name"] == name]
+
+    def leader_pod() -> Json:
+        """Return the leader's pod; empty while the lease has none, as after an eviction."""
+        holder, pods = lab.leader(), lab.pods("stowage")
+        return next((each for each in pods if each["metadata"]["name"] == holder), {})
+
+    leader = wait_for(leader_pod, "a leader")
+    name = leader["metadata"]["name"]
     before = lab.logs("stowage", name)
     lab.signal(leader, signal.SIGUSR2)
 
@@ -50,7 +56,7 @@ def agrees(lab: Lab, stowage: None) -> Iterator[None]:
         text = lab.logs("stowage", name).removeprefix(before)
         return text if "Cache comparer finished" in text else ""
 
-    assert "Cache mismatch" not in wait_for(said, "the comparer", 60)
+    assert "Cache mismatch" not in wait_for(said, "the comparer", 180)
 
 
 # --- refused --------------------------------------------------------------------------------------
@@ -125,8 +131,15 @@ def test_static_pods(lab: Lab) -> None:
     del manifest["spec"]["schedulerName"]
     node.run("sh", "-c", f"mkdir -p {_STATIC} && cat >{_STATIC}/one.yaml", stdin=text(manifest))
     node.restart_kubelet(staticPodPath=_STATIC)
-    wait_for(lambda: lab.pods("default"), "the mirror pod", 60)
-    wait_for(lambda: is_ready(lab.get("pod", "static-node-1")), "the static pod to run", 60)
+    # Pods of the test before may still be there.
+    wait_for(
+        lambda: any(
+            each["metadata"]["name"] == "static-node-1" and is_ready(each)
+            for each in lab.pods("default")
+        ),
+        "the mirror pod to run",
+        180,
+    )
 
     with lab.applied_text(text(pod("big", cpu="1400m", nodeSelector={_HOSTNAME: node.name}))):
         wait_for(lambda: "Insufficient cpu" in message(lab, "big"), "the pod to wait")
@@ -148,14 +161,14 @@ def test_eviction_under_pressure(lab: Lab) -> None:
         }
         node.restart_kubelet(**pressure)
         try:
-            wait_for(lambda: events_with(lab, "Evicted"), "the pod to be evicted", 60)
-            wait_for(lambda: len(alive(lab, "app=pressed")) == 1, "another pod", 60)
+            wait_for(lambda: events_with(lab, "Evicted"), "the pod to be evicted", 180)
+            wait_for(lambda: len(alive(lab, "app=pressed")) == 1, "another pod", 180)
         finally:
             for name in pressure:
                 del node.kubelet_configuration[name]
             node.restart_kubelet()
         lab.wait_for_nodes()
-        wait_for(lambda: all(map(is_ready, alive(lab, "app=pressed"))), "the other pod to run", 60)
+        wait_for(lambda: all(map(is_ready, alive(lab, "app=pressed"))), "the other pod to run", 180)
 
 
 # --- pods that change and end ---------------------------------------------------------------------
@@ -167,14 +180,14 @@ def test_resize(lab: Lab) -> None:
     with lab.applied_text(text(pod("resized", cpu="100m", nodeSelector=here))):
         ready(lab, "resized")
         resize(lab, "resized", "800m")
-        wait_for(lambda: allocated(lab, "resized") == "800m", "the resize", 60)
+        wait_for(lambda: allocated(lab, "resized") == "800m", "the resize", 180)
 
         with lab.applied_text(text(pod("more", cpu="1", nodeSelector=here))):
             wait_for(lambda: "Insufficient cpu" in message(lab, "more"), "the pod to wait")
             resize(lab, "resized", "300m")
             ready(lab, "more")
             resize(lab, "resized", "1200m")
-            wait_for(lambda: "Deferred" in pending_resize(lab, "resized"), "it to be deferred", 60)
+            wait_for(lambda: "Deferred" in pending_resize(lab, "resized"), "it to be deferred", 180)
             with lab.applied_text(text(pod("third", cpu="200m", nodeSelector=here))):
                 wait_for(lambda: "Insufficient cpu" in message(lab, "third"), "the pod to wait")
                 lab.kubectl("delete", "pod", "more", "--now")
@@ -192,7 +205,7 @@ def test_init_containers_sidecars_and_the_end(lab: Lab) -> None:
     work["spec"] |= {"initContainers": [first, sidecar], "restartPolicy": "Never"}
 
     with lab.applied_text(text(work)):
-        wait_for(lambda: phase(lab, "work") == "Succeeded", "the pod to end", 60)
+        wait_for(lambda: phase(lab, "work") == "Succeeded", "the pod to end", 180)
         with lab.applied_text(text(pod("after", cpu="1500m", nodeSelector=here))):
             ready(lab, "after")
 
@@ -216,8 +229,8 @@ def test_preemption_with_grace(lab: Lab) -> None:
             ready(lab, victim["metadata"]["name"])
         with lab.applied_text(text(pod("urgent", cpu="1500m", priorityClassName="important"))):
             wait_for(lambda: "nominatedNodeName" in status(lab, "urgent"), "a nomination")
-            leaving = [p for p in lab.get("pods")["items"] if "deletionTimestamp" in p["metadata"]]
-            assert len(leaving) == 1
+            # The nomination and the deletion are requests of their own.
+            wait_for(lambda: len(leaving(lab)) == 1, "one victim to be leaving")
             assert phase(lab, "urgent") == "Pending"
             ready(lab, "urgent")
             gone = {victim["metadata"]["name"] for victim in victims}
@@ -302,9 +315,15 @@ def test_a_device_plugin(lab: Lab) -> None:
                 bound(lab, "app=second", node.name)
                 node.start_kubelet()
                 assert "UnexpectedAdmissionError" in rejection_reason(lab, "app=second")
-                waits = wait_for(lambda: alive(lab, "app=second"), "the next pod")
-                name = waits[0]["metadata"]["name"]
-                wait_for(lambda: f"Insufficient {_DEVICE}" in message(lab, name), "it to wait", 60)
+                # The kubelet may reject further pods before it reports that the devices are gone.
+                wait_for(
+                    lambda: any(
+                        f"Insufficient {_DEVICE}" in message_of(each)
+                        for each in alive(lab, "app=second")
+                    ),
+                    "the next pod to wait",
+                    180,
+                )
 
 
 def test_claims(lab: Lab) -> None:
@@ -312,13 +331,15 @@ def test_claims(lab: Lab) -> None:
     ours = replicated("ours", **CLAIM)
     ours["spec"]["replicas"] = 2
     with dra_driver(lab.node("node-2"), lab), lab.applied_text(text(*devices(), ours)):
-        wait_for(lambda: len(alive(lab, "app=ours")) == 2, "two pods", 60)
-        wait_for(lambda: all(map(is_ready, alive(lab, "app=ours"))), "both to run", 60)
+        wait_for(lambda: len(alive(lab, "app=ours")) == 2, "two pods", 180)
+        wait_for(lambda: all(map(is_ready, alive(lab, "app=ours"))), "both to run", 180)
         assert {each["spec"]["nodeName"] for each in alive(lab, "app=ours")} == {"node-2"}
         assert sorted(allocated_devices(lab)) == ["device-0", "device-1"]
 
         with lab.applied_text(text(pod("next", **CLAIM))):
-            wait_for(lambda: "cannot allocate all claims" in message(lab, "next"), "it to wait", 60)
+            wait_for(
+                lambda: "cannot allocate all claims" in message(lab, "next"), "it to wait", 180
+            )
             lab.kubectl("scale", "deployment/ours", "--replicas=1")
             ready(lab, "next")
             assert sorted(allocated_devices(lab)) == ["device-0", "device-1"]
@@ -405,7 +426,7 @@ def events_with(lab: Lab, reason: str) -> list[Json]:
 
 
 def bound(lab: Lab, selector: str, node: str) -> None:
-    wait_for(lambda: _is_on(lab.pods("default", selector), node), f"{selector} on {node}", 60)
+    wait_for(lambda: _is_on(lab.pods("default", selector), node), f"{selector} on {node}", 180)
 
 
 def _is_on(pods: list[Json], node: str) -> bool:
@@ -419,11 +440,16 @@ def rejection_reason(lab: Lab, selector: str) -> str:
         failed = [each for each in lab.pods("default", selector) if _phase(each) == "Failed"]
         return " ".join(str(each["status"].get("reason")) for each in failed)
 
-    found = wait_for(reasons, f"{selector} to be refused", 60)
-    wait_for(lambda: alive(lab, selector), f"another pod of {selector}", 60)
+    found = wait_for(reasons, f"{selector} to be refused", 180)
+    wait_for(lambda: alive(lab, selector), f"another pod of {selector}", 180)
     if "Unexpected" not in found:
-        wait_for(lambda: all(map(is_ready, alive(lab, selector))), f"{selector} to run", 60)
+        wait_for(lambda: all(map(is_ready, alive(lab, selector))), f"{selector} to run", 180)
     return found
+
+
+def leaving(lab: Lab) -> list[Json]:
+    """Return the terminating pods."""
+    return [each for each in lab.get("pods")["items"] if "deletionTimestamp" in each["metadata"]]
 
 
 def alive(lab: Lab, selector: str) -> list[Json]:
@@ -431,7 +457,7 @@ def alive(lab: Lab, selector: str) -> list[Json]:
 
 
 def ready(lab: Lab, name: str) -> None:
-    wait_for(lambda: is_ready(lab.get("pod", name)), f"{name} to run", 60)
+    wait_for(lambda: is_ready(lab.get("pod", name)), f"{name} to run", 180)
 
 
 def status(lab: Lab, name: str) -> Json:
@@ -448,16 +474,20 @@ def _phase(pod: Json) -> str:
 
 
 def message(lab: Lab, name: str) -> str:
-    return _condition(lab, name, "PodScheduled", lambda each: str(each.get("message", "")))
+    return message_of(lab.get("pod", name))
+
+
+def message_of(pod: Json) -> str:
+    return _of_condition(pod, "PodScheduled", "message")
 
 
 def pending_resize(lab: Lab, name: str) -> str:
-    return _condition(lab, name, "PodResizePending", lambda each: str(each.get("reason", "")))
+    return _of_condition(lab.get("pod", name), "PodResizePending", "reason")
 
 
-def _condition(lab: Lab, name: str, kind: str, of: Callable[[Json], str]) -> str:
-    conditions = status(lab, name).get("conditions", [])
-    return " ".join(of(each) for each in conditions if each["type"] == kind)
+def _of_condition(pod: Json, kind: str, field: str) -> str:
+    conditions = pod["status"].get("conditions", [])
+    return " ".join(str(each.get(field, "")) for each in conditions if each["type"] == kind)
 
 
 def allocated(lab: Lab, name: str) -> str:

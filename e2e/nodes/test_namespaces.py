@@ -86,7 +86,7 @@ def test_a_rebooted_node_is_another_boot_of_the_same_node(lab: Lab) -> None:
             != before["status"]["nodeInfo"]["bootID"]
         ),
         "kubelet to report the new boot",
-        60,
+        180,
     )
 
     lab.wait_for_nodes()

@@ -24,7 +24,7 @@ def deployed(lab: Lab) -> Iterator[None]:
     """Apply the operator's manifests; delete its custom resources before the CRDs."""
     with lab.applied("deploy/operator"):
         yield
-        lab.kubectl("delete", "schedulers", "--all", "--all-namespaces", "--timeout=90s")
+        lab.kubectl("delete", "schedulers", "--all", "--all-namespaces", "--timeout=300s")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def space(lab: Lab, deployed: None) -> Iterator[None]:
     yield
     lab.kubectl("label", "nodes", "--all", "acme.com/rack-celsius-")
     lab.kubectl("uncordon", "node-1", "node-2")
-    lab.kubectl("delete", "schedulers", "--all", f"--namespace={SPACE}", "--timeout=90s")
+    lab.kubectl("delete", "schedulers", "--all", f"--namespace={SPACE}", "--timeout=300s")
     lab.kubectl("delete", "namespace", SPACE)
 
 
@@ -57,7 +57,7 @@ def run_pod(lab: Lab, name: str) -> str:
         "spec": {"schedulerName": "racks", "containers": [container]},
     }
     lab.kubectl("apply", "--filename=-", stdin=json.dumps(written))
-    wait_for(lambda: is_ready(lab.pod(SPACE, name)), f"{name} to be Ready", 90)
+    wait_for(lambda: is_ready(lab.pod(SPACE, name)), f"{name} to be Ready", 300)
     return str(lab.pod(SPACE, name)["spec"]["nodeName"])
 
 
@@ -96,7 +96,7 @@ def test_it_runs_and_keeps_an_instance_running(lab: Lab, space: None, tmp_path: 
     apply(lab, "SchedulingProfile", "racks", racks(100))
     apply(lab, "Scheduler", "main", {"profileSelector": {}, "plugins": [package]})
 
-    wait_for(lambda: reason(lab, "scheduler", "main", "Progressing") == "Complete", "main", 120)
+    wait_for(lambda: reason(lab, "scheduler", "main", "Progressing") == "Complete", "main", 300)
     assert reason(lab, "schedulingprofile", "racks", "Accepted") == "InForce"
     assert run_pod(lab, "first") == "node-1"
 
@@ -105,27 +105,27 @@ def test_it_runs_and_keeps_an_instance_running(lab: Lab, space: None, tmp_path: 
     assert leader in {pod["metadata"]["name"] for pod in operators}
     lab.kubectl("delete", "pod", leader, f"--namespace={OPERATOR}")
     apply(lab, "SchedulingProfile", "racks", racks(99))
-    wait_for(lambda: "weight: 99" in served(lab), "the change to be written", 60)
+    wait_for(lambda: "weight: 99" in served(lab), "the change to be written", 300)
     assert lab.leader(OPERATOR, OPERATOR) not in ("", leader)
 
     # A node is drained: operator and instance move to the other one.
     lab.wait_for_rollout(OPERATOR, OPERATOR)
     lab.kubectl(
-        *("drain", "node-1", "--ignore-daemonsets", "--force", "--timeout=150s"),
-        timeout=180,
+        *("drain", "node-1", "--ignore-daemonsets", "--force", "--timeout=300s"),
+        timeout=330,
     )
     lab.wait_for_rollout(SPACE, "main")
     lab.wait_for_rollout(OPERATOR, OPERATOR)
     apply(lab, "SchedulingProfile", "racks", racks(98))
-    wait_for(lambda: "weight: 98" in served(lab), "the change to be written", 60)
+    wait_for(lambda: "weight: 98" in served(lab), "the change to be written", 300)
     assert run_pod(lab, "second") == "node-2"
-    wait_for(lambda: reason(lab, "scheduler", "main", "Progressing") == "Complete", "main", 120)
+    wait_for(lambda: reason(lab, "scheduler", "main", "Progressing") == "Complete", "main", 300)
 
     # No container crashed, and deleting the instance deletes its objects.
     pods = [*lab.pods(OPERATOR), *lab.pods(SPACE, "app.kubernetes.io/name=main")]
     restarts = [each["status"]["containerStatuses"][0]["restartCount"] for each in pods]
     assert restarts == [0, 0, 0, 0]
-    lab.kubectl("delete", "scheduler", "main", f"--namespace={SPACE}", "--timeout=60s")
-    wait_for(lambda: lab.pods(SPACE, "app.kubernetes.io/name=main") == [], "its pods to go", 90)
+    lab.kubectl("delete", "scheduler", "main", f"--namespace={SPACE}", "--timeout=300s")
+    wait_for(lambda: lab.pods(SPACE, "app.kubernetes.io/name=main") == [], "its pods to go", 300)
     roles = lab.get("clusterroles", "--selector=app.kubernetes.io/managed-by=stowage-operator")
     assert roles["items"] == []

@@ -65,7 +65,7 @@ def test_it_answers_the_probes_of_a_kubelet(lab: Lab, replicas: list[Json]) -> N
     wait_for(
         lambda: {("Liveness", "successful"), ("Readiness", "successful")} <= probes(lab),
         "every kind of probe",
-        60,
+        180,
     )
 
     assert ("Liveness", "failed") not in probes(lab)
@@ -78,7 +78,7 @@ def scrape(pod: Json, authority: bytes, token: str = "") -> tuple[int, str]:
     # The certificate has the name of the Service, not the address of the pod.
     context.check_hostname = False
     connection = http.client.HTTPSConnection(
-        pod["status"]["podIP"], 10259, timeout=5, context=context
+        pod["status"]["podIP"], 10259, timeout=30, context=context
     )
     connection.connect()
     assert isinstance(connection.sock, ssl.SSLSocket)
@@ -128,7 +128,7 @@ def test_a_renewed_serving_certificate_is_taken_over(lab: Lab) -> None:
                 for pod, (_, serial) in zip(pods, answers, strict=True)
             ),
             "the new certificate to be served",
-            120,
+            300,
             every_seconds=1,
         )
 
@@ -161,7 +161,7 @@ def test_a_token_that_the_kubelet_exchanges_is_taken_over(lab: Lab, replicas: li
             credentials_used(lab, pod) > old for pod, old in zip(replicas, before, strict=True)
         ),
         "both replicas to ask with a new token",
-        180,
+        300,
         every_seconds=1,
     )
 
@@ -177,8 +177,10 @@ def without_controllers(lab: Lab) -> Iterator[None]:
         each for each in lab.control_plane.programs if each.name == "kube-controller-manager"
     ]
     manager.signal(signal.SIGSTOP)
-    yield
-    manager.signal(signal.SIGCONT)
+    try:
+        yield
+    finally:
+        manager.signal(signal.SIGCONT)
 
 
 def test_memory_at_5000_nodes_is_far_below_the_limit(lab: Lab, replicas: list[Json]) -> None:
@@ -196,10 +198,10 @@ def test_memory_at_5000_nodes_is_far_below_the_limit(lab: Lab, replicas: list[Js
         lab.cluster.run(lab.cluster.api.create_all("/api/v1/nodes", nodes))
         lab.cluster.create_pods(pods)
         lab.cluster.create_pods([last])
-        lab.cluster.wait_until_bound("many")
+        lab.cluster.wait_until_bound("many", timeout_seconds=300)
         used = sorted(lab.peak_memory(pod) / 2**20 for pod in replicas)
         lab.cluster.delete_pods("many")
-        lab.cluster.run(lab.cluster.api.delete(f"/api/v1/nodes?labelSelector={SIMULATED}"))
+        lab.cluster.run(lab.cluster.api.delete_all(f"/api/v1/nodes?labelSelector={SIMULATED}"))
 
     print("memory of the containers at most: " + ", ".join(f"{each:.0f} MiB" for each in used))
     assert used[-1] < 512

@@ -25,6 +25,10 @@ CONCURRENCY = 32
 
 _BAD_REQUEST = 400
 _TOO_MANY_REQUESTS = 429
+_OVERLOADED = frozenset({500, 503, 504})
+"""Statuses of an API server or an etcd that is too busy to answer in time."""
+_REPEATS = 5
+"""How often a request that may be repeated is sent again, a second later."""
 
 
 class ApiRefusedError(RuntimeError):
@@ -115,8 +119,19 @@ class Api:
     async def delete(self, path: str) -> Json:
         return await self.call(Call("DELETE", path))
 
+    async def delete_all(self, path: str) -> None:
+        """Delete a collection; repeat that if the API server is too busy to finish in time."""
+        for left in reversed(range(_REPEATS)):
+            try:
+                await self.delete(path)
+            except ApiRefusedError as error:
+                if error.status not in _OVERLOADED or not left:
+                    raise
+            else:
+                return
+
     async def call(self, call: Call) -> Json:
-        """Send one request and return the decoded response.
+        """Send one request and return the decoded response; see ``call_all`` about repeats.
 
         Raises:
             ApiRefusedError: the status is 400 or above.
@@ -126,6 +141,8 @@ class Api:
 
     async def call_all(self, calls: Iterable[Call], concurrency: int = CONCURRENCY) -> None:
         """Send many requests, ``concurrency`` at a time, and honour Retry-After on 429.
+
+        A GET request is repeated a few times if the API server is too busy to answer.
 
         Raises:
             ApiRefusedError: a request failed; no further requests are started.
@@ -184,6 +201,7 @@ class Api:
     async def _send(self, call: Call) -> bytes:
         data = None if call.body is None else msgspec.json.encode(call.body)
         headers = {"Content-Type": call.content_type} if data is not None else {}
+        repeats = _REPEATS if call.method == "GET" else 0
         while True:
             async with self._session.request(
                 call.method, call.path, data=data, headers=headers
@@ -191,6 +209,10 @@ class Api:
                 body = await response.read()
                 if response.status == _TOO_MANY_REQUESTS and "Retry-After" in response.headers:
                     await asyncio.sleep(float(response.headers["Retry-After"]))
+                    continue
+                if response.status in _OVERLOADED and repeats:
+                    repeats -= 1
+                    await asyncio.sleep(1)
                     continue
                 if response.status >= _BAD_REQUEST:
                     raise ApiRefusedError(call.method, call.path, response.status, body)

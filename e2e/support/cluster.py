@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -13,7 +14,7 @@ from e2e.support.go_programs import CONTROL_PLANE, build
 from e2e.support.heartbeats import Heartbeats
 from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.loops import LoopThread
-from e2e.support.objects import SIMULATED, Json
+from e2e.support.objects import SIMULATED, Json, make_pod
 from e2e.support.waiting import wait_for
 
 Result = TypeVar("Result")
@@ -90,11 +91,18 @@ class Cluster:
     def priority_classes(self, values: Mapping[str, int]) -> Iterator[None]:
         """Create priority classes and delete them on exit; ``reset`` does not delete them."""
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        for name, value in values.items():
-            self.run(self.api.post(path, {"metadata": {"name": name}, "value": value}))
-        yield
-        for name in values:
-            self.run(self.api.delete(f"{path}/{name}"))
+        created = []
+        try:
+            for name, value in values.items():
+                self.run(self.api.post(path, {"metadata": {"name": name}, "value": value}))
+                created.append(name)
+            # Admission reads the classes from a cache, and refuses pods of classes not yet in it.
+            for name, value in values.items():
+                wait_for(partial(self._admits, name, value), f"pods of {name} to be admitted")
+            yield
+        finally:
+            for name in created:
+                self.run(self.api.delete(f"{path}/{name}"))
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace if it does not exist; ``reset`` deletes its pods."""
@@ -169,7 +177,7 @@ class Cluster:
         if names:
             self.run(self.api.call_all(Call("DELETE", f"{path}/{name}?{now}") for name in names))
         else:
-            self.run(self.api.delete(f"{path}?{now}"))
+            self.run(self.api.delete_all(f"{path}?{now}"))
 
     def wait_until_bound(
         self,
@@ -177,7 +185,7 @@ class Cluster:
         *,
         scheduler_name: str = "stowage",
         but: int = 0,
-        timeout_seconds: float = 60,
+        timeout_seconds: float = 120,
     ) -> None:
         """Wait until at most ``but`` pods of one scheduler in ``namespace`` are unbound."""
         wait_for(
@@ -229,7 +237,7 @@ class Cluster:
         # Without a namespace controller a deleted namespace stays in Terminating; reuse it instead.
         if self.has_controllers:
             self._namespaces.clear()
-        self.run(self.api.delete(f"/api/v1/nodes?labelSelector={SIMULATED}"))
+        self.run(self.api.delete_all(f"/api/v1/nodes?labelSelector={SIMULATED}"))
         self.run(self._heartbeats.remove_all())
 
     def report(self) -> str:
@@ -269,6 +277,17 @@ class Cluster:
             for node in self.nodes()
             for taint in node["spec"].get("taints", [])
         )
+
+    def _admits(self, priority_class: str, value: int) -> bool:
+        """Report whether the API server gives pods of a priority class this priority."""
+        pod = make_pod("admitted", priorityClassName=priority_class)
+        try:
+            tried = self.run(self.api.post(f"{_pods_path('default')}?dryRun=All", pod))
+        except ApiRefusedError as error:
+            if error.status != 403:
+                raise
+            return False
+        return bool(tried["spec"]["priority"] == value)
 
     def _exists(self, path: str) -> bool:
         try:

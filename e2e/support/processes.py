@@ -71,7 +71,7 @@ class Program:
             text = output.read().decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
-    def wait_ready(self, is_ready: Callable[[], bool], timeout_seconds: float = 60) -> None:
+    def wait_ready(self, is_ready: Callable[[], bool], timeout_seconds: float = 180) -> None:
         """Wait until ``is_ready`` returns True.
 
         Raises:

@@ -134,7 +134,7 @@ class Trial:
             _run(cluster, namespace, name, app, node)
         for number in range(EQUAL_PODS):
             self.add(number)
-        wait_for(self._all_were_rejected, f"the pods of {namespace} to be rejected", 60)
+        wait_for(self._all_were_rejected, f"the pods of {namespace} to be rejected")
 
     def add(self, number: int) -> None:
         """Create one more pending pod for each scheduler."""

@@ -14,7 +14,7 @@ class WaitTimeoutError(AssertionError):
 def wait_for(
     condition: Callable[[], Result],
     what: str,
-    timeout_seconds: float = 60,
+    timeout_seconds: float = 120,
     every_seconds: float = 0.05,
 ) -> Result:
     """Call ``condition`` until it returns a truthy value, and return that value.
