@@ -15,6 +15,11 @@ settings.register_profile("gate", COMMON, derandomize=True)
 settings.register_profile("hunt", COMMON, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
+# Servers of tests are on the loopback interface; some clients would ask the user's proxy for them.
+for _name in ("http_proxy", "https_proxy", "all_proxy"):
+    os.environ.pop(_name, None)
+    os.environ.pop(_name.upper(), None)
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:

@@ -112,7 +112,7 @@ def test_a_demo_that_is_killed_leaves_no_child_behind() -> None:
     for ended in running:
         poll.register(ended, select.POLLIN)
     left = {*running}
-    while left and (found := poll.poll(30_000)):
+    while left and (found := poll.poll(120_000)):
         for ended, _ in found:
             poll.unregister(ended)
             left.discard(ended)

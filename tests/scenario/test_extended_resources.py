@@ -180,7 +180,7 @@ def test_a_pod_that_is_deleted_gives_no_device_away_before_the_answer(*, is_behi
 
     async def story(world: World) -> None:
         await begin(world, is_behind=is_behind)
-        write = world.sandbox.faults.delay(1.0, verb="patch", path="*/resourceclaims/*/status")
+        write = world.sandbox.faults.delay(3.0, verb="patch", path="*/resourceclaims/*/status")
         extended(world)
         await world.until(lambda: write.hits, "the allocation to be under way")
         world.sandbox.delete("pods", "p", grace_seconds=0)
@@ -188,7 +188,7 @@ def test_a_pod_that_is_deleted_gives_no_device_away_before_the_answer(*, is_behi
         await world.rejected("q")
         assert given(world) == []
         if is_behind:
-            await world.quiet(2.0)
+            await world.quiet(3.5)
             catch_up(world)
 
         await only_one_is_left(world, "q")

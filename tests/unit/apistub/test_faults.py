@@ -87,7 +87,7 @@ def test_a_delayed_request_is_carried_out_late() -> None:
     """Others overtake it."""
 
     async def story(sandbox: Sandbox, client: Client) -> None:
-        sandbox.faults.delay(0.1, path="*/pods", verb="create")
+        sandbox.faults.delay(1.0, path="*/pods", verb="create")
 
         slow, _ = await asyncio.gather(client.post(PODS, pod("p")), client.post(NODES, node("n")))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parent / "accepted"
 PROGRAM = """
 import sys, yaml
+from pathlib import Path
 del yaml.CSafeLoader, yaml.CSafeDumper
 from scheduler.config.load import load
 from scheduler.config.problems import ConfigError
@@ -14,7 +15,7 @@ from scheduler.config.write import to_yaml
 from scheduler.tools.offline.documents import documents_from_text
 
 for name in sys.argv[1:]:
-    config = load(open(name).read())
+    config = load(Path(name).read_text())
     assert load(to_yaml(config)) == config
 found = documents_from_text("a: 1\\n---\\nb: 2\\n", "file")
 assert [each for _, each in found] == [{"a": 1}, {"b": 2}]

@@ -535,7 +535,7 @@ def test_pytest_finds_the_fixture(tmp_path: Path) -> None:
     )
 
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", tmp_path],
         capture_output=True,
         text=True,
         check=False,
