@@ -56,7 +56,7 @@ demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (3
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests (about 4 minutes on two cores; WORKERS=3 at a time)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/browser -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/browser -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 .PHONY: browser
 browser: $(VENV)/dev.stamp ## Test the console's pages in Chromium (a minute; needs Debian's chromium)
