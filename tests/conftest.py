@@ -20,6 +20,10 @@ for _name in ("http_proxy", "https_proxy", "all_proxy"):
     os.environ.pop(_name, None)
     os.environ.pop(_name.upper(), None)
 
+# A hook of git, or `git rebase --exec`, names the user's repository; tests make their own.
+for _name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+    os.environ.pop(_name, None)
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
