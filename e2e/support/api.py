@@ -25,6 +25,10 @@ CONCURRENCY = 32
 
 _BAD_REQUEST = 400
 _TOO_MANY_REQUESTS = 429
+_SERVER_ERROR = 500
+"""Lowest status of errors of the server."""
+_CONNECT_SECONDS = 60
+"""Limit for a connection with its TLS handshake, for which an overloaded server takes seconds."""
 
 
 class ApiRefusedError(RuntimeError):
@@ -94,7 +98,7 @@ class Api:
             credentials.server,
             connector=connector,
             headers=credentials.headers,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
             read_bufsize=2**21,
         ) as session:
             yield cls(session, credentials)
@@ -118,6 +122,8 @@ class Api:
     async def call(self, call: Call) -> Json:
         """Send one request and return the decoded response.
 
+        As client-go does, it repeats a request that is answered with Retry-After.
+
         Raises:
             ApiRefusedError: the status is 400 or above.
         """
@@ -125,7 +131,7 @@ class Api:
         return answer
 
     async def call_all(self, calls: Iterable[Call], concurrency: int = CONCURRENCY) -> None:
-        """Send many requests, ``concurrency`` at a time, and honour Retry-After on 429.
+        """Send many requests, ``concurrency`` at a time.
 
         Raises:
             ApiRefusedError: a request failed; no further requests are started.
@@ -171,6 +177,8 @@ class Api:
         while True:
             query = f"{path}{separator}watch=true&resourceVersion={resource_version}"
             async with self._session.get(query) as response:
+                if await _was_told_to_repeat(response):
+                    continue
                 if response.status >= _BAD_REQUEST:
                     raise ApiRefusedError("WATCH", path, response.status, await response.read())
                 while line := await response.content.readline():
@@ -189,9 +197,17 @@ class Api:
                 call.method, call.path, data=data, headers=headers
             ) as response:
                 body = await response.read()
-                if response.status == _TOO_MANY_REQUESTS and "Retry-After" in response.headers:
-                    await asyncio.sleep(float(response.headers["Retry-After"]))
+                if await _was_told_to_repeat(response):
                     continue
                 if response.status >= _BAD_REQUEST:
                     raise ApiRefusedError(call.method, call.path, response.status, body)
                 return body
+
+
+async def _was_told_to_repeat(response: aiohttp.ClientResponse) -> bool:
+    """Wait as the response asks for; report whether it asks for the request again."""
+    is_passing = response.status == _TOO_MANY_REQUESTS or response.status >= _SERVER_ERROR
+    if not is_passing or "Retry-After" not in response.headers:
+        return False
+    await asyncio.sleep(float(response.headers["Retry-After"]))
+    return True
