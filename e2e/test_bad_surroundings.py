@@ -18,10 +18,10 @@ from e2e.support.processes import Program
 from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.stowage import is_ready
-from e2e.support.waiting import wait_for
+from e2e.support.waiting import PATIENCE_SECONDS, wait_for
 
-EXIT_SECONDS = 20
-"""Limit for the daemon's shutdown when the API server does not respond."""
+EXIT_SECONDS = 40
+"""Limit for the daemon's shutdown when the API server does not respond: the manifests' grace."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_an_api_server_that_is_down_is_waited_for(
     cluster.create_pods([make_pod("early", namespace=namespace)])
     proxy.cut()
     daemon = run_stowage(through, wait=False, leader_elect=True)
-    wait_for(lambda: "Waiting for caches to sync" in daemon.tail(200), "it to say so", 60)
+    wait_for(lambda: "Waiting for caches to sync" in daemon.tail(200), "it to say so")
     assert daemon.is_running()
     assert not is_ready(daemon)
     assert "Traceback" not in daemon.tail(400)
@@ -87,15 +87,15 @@ def test_refused_credentials_are_named_and_tried_again(
     """The daemon logs one line for each kind, however often it retries."""
     proxy.add(answer)
     daemon = run_stowage(through, wait=False)
-    wait_for(lambda: proxy.count("GET", "/nodes") >= 3, "three attempts", 60)
+    wait_for(lambda: proxy.count("GET", "/nodes") >= 3, "three attempts")
 
-    lines = complaints(daemon, "nodes")
+    lines = wait_for(lambda: complaints(daemon, "nodes"), "a complaint")
 
     assert len(lines) == 1
     assert said in lines[0]
     assert daemon.is_running()
     proxy.clear()
-    wait_for(lambda: is_ready(daemon), "it to be ready", 60)
+    wait_for(lambda: is_ready(daemon), "it to be ready")
 
 
 def test_a_token_nobody_knows_is_a_clear_message(
@@ -112,7 +112,7 @@ def test_a_token_nobody_knows_is_a_clear_message(
     )
 
     daemon = run_stowage(kubeconfig, wait=False, arguments=["-v=9"])
-    wait_for(lambda: complaints(daemon, "nodes"), "a complaint", 60)
+    wait_for(lambda: complaints(daemon, "nodes"), "a complaint")
 
     assert "401 Unauthorized" in complaints(daemon, "nodes")[0]
     assert token not in daemon.log.read_text()
@@ -178,5 +178,5 @@ def run_to_end(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
         cwd=CHECKOUT,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )

@@ -48,7 +48,7 @@ def test_binding_conditions_are_waited_for(
     assert cluster.unbound(namespace, "stowage") == ["p"]
     _report(cluster, first, "example.com/failed")
     second = wait_for(
-        lambda: _allocated(devices, namespace, after=first), "the claim to be allocated anew", 60
+        lambda: _allocated(devices, namespace, after=first), "the claim to be allocated anew"
     )
     assert second is not None, "it was waited for"
     _report(cluster, second, "example.com/attached")
@@ -114,7 +114,7 @@ def test_an_extended_resource_has_a_claim_of_its_own(
         uid = first["metadata"]["uid"]
         return claim if claim is not None and claim["metadata"]["uid"] != uid else None
 
-    second = wait_for(other, "another claim to be made", 60)
+    second = wait_for(other, "another claim to be made")
     assert second is not None, "it was waited for"
     _report(cluster, second, "example.com/attached")
     cluster.wait_until_bound(namespace)

@@ -13,6 +13,10 @@ from e2e.support.waiting import wait_for
 
 NODES = 500
 PODS = 5000
+BOUND_SECONDS = 600
+"""Timeout for all pods, of which a slow machine binds ten per second."""
+DRAIN_SECONDS = 25
+"""What docs/operations.md allows for writes in flight and last events."""
 FOREIGN = ("somebody-else", "another-scheduler")
 
 
@@ -42,10 +46,14 @@ def check_end_state(cluster: Cluster, namespace: str, *, lost_answers: int = 0) 
     assert [p["metadata"]["name"] for p in theirs if "conditions" in p["status"]] == []
     assert overcommitted_nodes(cluster.nodes(), pods) == {}
     if cluster.control_plane is not None:
-        bound = bindings_by_pod(cluster.audit_events())
-        in_namespace = {k: n for k, n in bound.items() if k.startswith(f"{namespace}/")}
-        assert set(in_namespace.values()) == {1}
-        assert len(in_namespace) >= PODS - lost_answers
+
+        def bindings() -> dict[str, int]:
+            bound = bindings_by_pod(cluster.audit_events())
+            return {k: n for k, n in bound.items() if k.startswith(f"{namespace}/")}
+
+        # The API server has bound the pod before it logs that it did.
+        wait_for(lambda: len(bindings()) >= PODS - lost_answers, "the bindings in the audit log")
+        assert set(bindings().values()) == {1}
 
 
 def scheduled_events(cluster: Cluster, namespace: str) -> set[str]:
@@ -61,12 +69,14 @@ def test_all_of_ours_are_bound_and_none_of_theirs(
 
     cluster.create_pods(mixed_pods(namespace))
 
-    cluster.wait_until_bound(namespace, timeout_seconds=120)
+    cluster.wait_until_bound(namespace, timeout_seconds=BOUND_SECONDS)
     check_end_state(cluster, namespace)
     wait_for(
         lambda: len(scheduled_events(cluster, namespace)) == PODS,
         "a Scheduled event for each pod",
-        60,
+        BOUND_SECONDS,
+        # Lists of so many events take the time of the API server.
+        every_seconds=1,
     )
     note = cluster.events(namespace, "Scheduled")[0]
     name = note["regarding"]["name"]
@@ -86,7 +96,6 @@ def test_killed_in_the_middle_and_started_again(
     wait_for(
         lambda: len(cluster.bound(namespace, "stowage", limit=PODS // 10)) == PODS // 10,
         "a tenth of the pods to be bound",
-        60,
         every_seconds=0.02,
     )
 
@@ -95,7 +104,7 @@ def test_killed_in_the_middle_and_started_again(
     run_stowage()
 
     assert left > 0
-    cluster.wait_until_bound(namespace, timeout_seconds=120)
+    cluster.wait_until_bound(namespace, timeout_seconds=BOUND_SECONDS)
     # The API server executes the requests of a killed client, but logs no 201 for them.
     check_end_state(cluster, namespace, lost_answers=100)
 
@@ -110,7 +119,6 @@ def test_sigterm_lets_binds_end_and_exits_0(
     wait_for(
         lambda: len(cluster.bound(namespace, "stowage", limit=100)) == 100,
         "binding to begin",
-        30,
         every_seconds=0.02,
     )
 
@@ -118,7 +126,7 @@ def test_sigterm_lets_binds_end_and_exits_0(
     status = daemon.stop()
 
     assert status == 0
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < DRAIN_SECONDS
     assert cluster.unbound(namespace, "stowage", limit=1) != []
     assert overcommitted_nodes(cluster.nodes(), cluster.pods(namespace)) == {}
 

@@ -31,7 +31,7 @@ from e2e.support.waiting import wait_for
 CONTROLLERS = DEVICE_CONTROLLERS
 MAX_READERS = 256
 """Maximum of reservedFor entries of one claim, enforced by the API server."""
-SECONDS = 180
+SECONDS = 300
 NODE = "node-00000"
 
 
@@ -152,7 +152,9 @@ def test_the_class_is_deleted(held: Held) -> None:
 
     held.devices.claim(namespace, "next")
     cluster.create_pods([make_device_pod("next", namespace, claim="next")])
-    told = wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "next to be told")
+    told = wait_for(
+        lambda: cluster.events(namespace, "FailedScheduling", about="next"), "next to be told"
+    )
     assert "device class gpu does not exist" in told[-1]["note"]
     cluster.run(cluster.api.post(f"{RESOURCE}/deviceclasses", gpu_class()))
     cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)

@@ -33,7 +33,7 @@ def advice(page: Page, url: str, pod: str) -> str:
 def may_ask(source: list[str]) -> bool:
     """Report whether the daemon serves its state to the account."""
     words = [sys.executable, "-m", "scheduler", "what-if", *source, "--drain=small"]
-    return subprocess.run(words, capture_output=True, timeout=60, check=False).returncode == 0
+    return subprocess.run(words, capture_output=True, timeout=180, check=False).returncode == 0
 
 
 def shown(page: Page, url: str, pod: str) -> str:
@@ -55,12 +55,12 @@ def test_the_advice_of_a_page_brings_the_pod_to_a_node(
     )
     daemon = run_stowage(arguments=["--authorization-webhook-cache-unauthorized-ttl=0s"])
     cluster.create_pods([make_pod("train", namespace=namespace, requests={"cpu": "8"})])
-    wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the pod to be tried", 60)
+    wait_for(lambda: cluster.scheduled_condition(namespace, "train"), "the pod to be tried")
     asked = [f"--kubeconfig={cluster.kubeconfig}"]
     if source == "daemon":
         debugger = reader(cluster, namespace, "debugger", "stowage-debug-reader")
         asked = [f"--kubeconfig={debugger}", f"--daemon={daemon.url}", "--insecure-skip-tls-verify"]
-        wait_for(lambda: may_ask(asked), "the API server to know the new role", 60)
+        wait_for(lambda: may_ask(asked), "the API server to know the new role")
     pod = f"{namespace}/train"
 
     with console(*asked) as url, browser() as opened:

@@ -25,13 +25,16 @@ CASES = {
     "create": ["kubectl create deployment web --image=nginx --replicas=3"],
     "apply": ["kubectl apply -f pod.yaml", "kubectl apply -k ../stowage/deploy/examples"],
     "get": [
-        "kubectl wait --for=condition=Ready pod/written --timeout=30s",
+        "kubectl wait --for=condition=Ready pod/written --timeout=180s",
         "kubectl get pods -o wide",
         "kubectl get nodes",
         "(timeout 3 kubectl get pods -w || test $? = 124)",
     ],
-    "wait": ["kubectl wait --for=condition=Available deployment/web --timeout=30s"],
-    "describe": ["kubectl describe pod written | grep -q 'Successfully assigned default/written'"],
+    "wait": ["kubectl wait --for=condition=Available deployment/web --timeout=180s"],
+    # The event may come after the pod is ready.
+    "describe": [
+        "until [[ $(kubectl describe pod written) = *'assigned default/written'* ]]; do :; done"
+    ],
     "edit": ["EDITOR=./edit kubectl edit pod written"],
     "patch": ['kubectl patch pod written -p \'{"metadata":{"labels":{"tier":"front"}}}\''],
     "label": ["kubectl label pod written colour=blue", "kubectl get pod -l colour=blue -o name"],
@@ -53,7 +56,7 @@ IN_VAIN = {
     "logs": "kubectl logs kept",
     "exec": "kubectl exec kept -- true",
     "attach": "kubectl attach kept",
-    "port-forward": "timeout 10 kubectl port-forward kept 8080",
+    "port-forward": "timeout 60 kubectl port-forward kept 8080",
     "debug": "kubectl debug kept --image=busybox",
     "top": "kubectl top nodes",
     "explain": "kubectl explain pods",
@@ -119,8 +122,8 @@ def test_a_plain_pod_and_a_plain_deployment_are_served(shell: Shell) -> None:
     shell.run("kubectl run plain --image=nginx")
     shell.run("kubectl create deployment other --image=nginx --replicas=2")
 
-    shell.run("kubectl wait --for=condition=Ready pod/plain --timeout=30s")
-    shell.run("kubectl rollout status deployment/other --timeout=30s")
+    shell.run("kubectl wait --for=condition=Ready pod/plain --timeout=180s")
+    shell.run("kubectl rollout status deployment/other --timeout=180s")
 
 
 @pytest.mark.parametrize("command", IN_VAIN.values(), ids=list(IN_VAIN))
@@ -128,7 +131,7 @@ def test_what_does_not_work_says_so(shell: Shell, command: str) -> None:
     """The command fails at once with an error message."""
     if "kept" in command:
         shell.run("kubectl get pod kept || kubectl run kept --image=nginx")
-        shell.run("kubectl wait --for=condition=Ready pod/kept --timeout=30s")
+        shell.run("kubectl wait --for=condition=Ready pod/kept --timeout=180s")
 
     done = shell.attempt(command)
 
@@ -160,7 +163,7 @@ def test_on_a_terminal_it_ends_in_top(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "scheduler", "demo", "--nodes", "12", "--pods", "120", "--keep"]
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     with Terminal(words, CHECKOUT, variables) as terminal:
-        terminal.wait_for("export KUBECONFIG=", "stowage top  http://", timeout_seconds=90)
+        terminal.wait_for("export KUBECONFIG=", "stowage top  http://", timeout_seconds=300)
         # The screen shows the unschedulable pod with its reason.
         terminal.wait_for("Insufficient cpu", "Explain")
         terminal.press("q")

@@ -33,7 +33,13 @@ def kubectl(cluster: Cluster, *arguments: str) -> str:
     if command is None:
         pytest.skip("no kubectl here")
     done = subprocess.run(
-        [command, f"--kubeconfig={cluster.kubeconfig}", *arguments],
+        # Another cluster may have used this address before: do not share its discovery cache.
+        [
+            command,
+            f"--kubeconfig={cluster.kubeconfig}",
+            f"--cache-dir={cluster.directory / 'kubectl'}",
+            *arguments,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -13,10 +13,12 @@ from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.devices import Devices, make_device_pod
 from e2e.support.objects import make_nodes
 from e2e.support.rights import GROUP, scheduler_kubeconfig
+from e2e.support.scraping import fetch
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
 GATE = "--feature-gates=DRADeviceTaintRules=true"
+TOLD = "1 cannot allocate all claims"
 RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -62,19 +64,26 @@ def test_a_rule_keeps_pods_away_until_it_goes(cluster_with_rules: Cluster, tmp_p
         "deviceSelector": {"pool": "node-00000"},
         "taint": {"key": "example.com/broken", "effect": "NoSchedule"},
     }
-    daemon = start_stowage(scheduler_kubeconfig(cluster), tmp_path, arguments=[GATE])
+    arguments = [GATE, "--serve-without-authorization"]
+    daemon = start_stowage(scheduler_kubeconfig(cluster), tmp_path, arguments=arguments)
     try:
-        for name in ("first", "second"):
+        for name in ("first", "second", "probe"):
             devices.claim("default", name)
         cluster.create_pods([make_device_pod("first", "default", claim="first")])
         cluster.wait_until_bound("default")
 
+        # The rule and the second pod come by different watches: the rule must be known first.
+        probe = make_device_pod("probe", "default", claim="probe", schedulerName="nobody")
+        cluster.create_pods([probe])
+        url = f"{daemon.url}/debug/explain?pod=default/probe"
         cluster.run(cluster.api.post(RULES, {"metadata": {"name": "broken"}, "spec": spec}))
+        wait_for(lambda: TOLD in fetch(url), "the daemon to know the rule")
         cluster.create_pods([make_device_pod("second", "default", claim="second")])
         told = wait_for(
-            lambda: cluster.events("default", "FailedScheduling"), "second to be told", 60
+            lambda: cluster.events("default", "FailedScheduling", about="second"),
+            "second to be told",
         )
-        assert "1 cannot allocate all claims" in told[-1]["note"]
+        assert TOLD in told[-1]["note"]
 
         cluster.run(cluster.api.delete(f"{RULES}/broken"))
         cluster.wait_until_bound("default")

@@ -24,7 +24,7 @@ from e2e.test_explain import answers, ask
 from e2e.test_pod_groups import END, KEEPS_ROOM
 
 CONTROLLERS = DEVICE_CONTROLLERS
-SECONDS = 180
+SECONDS = 300
 """Timeout until everything is bound or deleted after a fault."""
 
 
@@ -92,7 +92,9 @@ def test_each_pod_of_a_template_gets_a_device_of_its_own(
         check(cluster, devices, namespace)
 
         cluster.create_pods([make_device_pod("late", namespace, template="one")])
-        said = wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "late to be told")
+        said = wait_for(
+            lambda: cluster.events(namespace, "FailedScheduling", about="late"), "late to be told"
+        )
         assert "4 cannot allocate all claims" in said[-1]["note"]
 
         cluster.delete_pods(namespace, ["p-3"])
@@ -272,6 +274,7 @@ def test_the_scheduler_is_killed_with_a_claim_of_its_own(
         cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
         held.released.set()
 
+        wait_for(lambda: len(devices.claims(namespace)) == 1, "one claim to be left", SECONDS)
         [claim] = devices.claims(namespace)
         bound = cluster.pod(namespace, "p")
         made = bound["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
@@ -292,8 +295,8 @@ def test_the_other_replica_takes_over_in_the_middle(
     options: dict[str, Any] = {
         "leader_elect": True,
         "arguments": [
-            "--leader-elect-lease-duration=4s",
-            "--leader-elect-renew-deadline=3s",
+            "--leader-elect-lease-duration=12s",
+            "--leader-elect-renew-deadline=9s",
             "--leader-elect-retry-period=500ms",
             "--leader-elect-resource-namespace=default",
             f"--leader-elect-resource-name={namespace}",

@@ -16,7 +16,6 @@ from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json, make_node, make_pod
-from e2e.support.processes import Program
 from e2e.support.rights import reader
 from e2e.support.waiting import wait_for
 
@@ -61,7 +60,7 @@ def ask(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ``stowage explain`` with a kubeconfig."""
     words = [sys.executable, "-m", "scheduler", "explain", f"--kubeconfig={kubeconfig}"]
     return subprocess.run(
-        [*words, *arguments], capture_output=True, text=True, timeout=60, check=False, cwd=CHECKOUT
+        [*words, *arguments], capture_output=True, text=True, timeout=180, check=False, cwd=CHECKOUT
     )
 
 
@@ -71,15 +70,9 @@ def answers(kubeconfig: Path, *arguments: str) -> dict[str, Json]:
     return {answer["pod"]: answer for answer in json.loads(done.stdout)["pods"]}
 
 
-def condition(cluster: Cluster, namespace: str, name: str) -> Json | None:
-    """Return the pod's PodScheduled condition, or None."""
-    conditions = cluster.pod(namespace, name).get("status", {}).get("conditions", ())
-    return next((c for c in conditions if c["type"] == "PodScheduled"), None)
-
-
 def all_were_tried(cluster: Cluster, namespace: str, pods: list[Json]) -> bool:
     names = [pod["metadata"]["name"] for pod in pods]
-    return all(condition(cluster, namespace, name) is not None for name in names)
+    return all(cluster.scheduled_condition(namespace, name) is not None for name in names)
 
 
 def account(cluster: Cluster, namespace: str, name: str, *, has_rights: bool) -> Path:
@@ -106,10 +99,12 @@ def account(cluster: Cluster, namespace: str, name: str, *, has_rights: bool) ->
 
 
 def test_the_answer_is_what_the_pod_was_told(
-    cluster: Cluster, stowage: Program, namespace: str
+    cluster: Cluster, run_stowage: StartStowage, namespace: str
 ) -> None:
     """With read permissions, explain gives the condition's message and a reason for every node."""
+    # A daemon that does not know all nodes yet would tell the pods otherwise.
     cluster.create_nodes(NODES)
+    run_stowage()
     pods = waiting_pods(namespace, "stowage")
     cluster.create_pods(pods)
     cluster.create_pods([make_pod("bound", namespace=namespace, requests={"cpu": "1"})])
@@ -121,7 +116,7 @@ def test_the_answer_is_what_the_pod_was_told(
 
     assert sorted(found) == sorted(f"{namespace}/{pod['metadata']['name']}" for pod in pods)
     for key, answer in found.items():
-        told = condition(cluster, *key.split("/"))
+        told = cluster.scheduled_condition(*key.split("/"))
         assert told is not None
         if key.endswith("/gated"):
             assert answer["preEnqueue"]["reasons"] == [
@@ -152,7 +147,7 @@ def test_pods_of_kube_scheduler_are_explained_as_well(
 
     assert len(found) == len(pods)
     for key, answer in found.items():
-        told = condition(cluster, *key.split("/"))
+        told = cluster.scheduled_condition(*key.split("/"))
         assert told is not None
         assert told["message"].startswith(answer["message"]), key
 
@@ -227,7 +222,7 @@ def test_who_may_not_see_what_the_daemon_knows_is_told(
         words = [sys.executable, "-m", "scheduler", "what-if", f"--kubeconfig={kubeconfig}"]
         words += [f"--daemon={daemon.url}", "--insecure-skip-tls-verify", "--drain=ssd"]
         return subprocess.run(
-            words, capture_output=True, text=True, timeout=60, check=False, cwd=CHECKOUT
+            words, capture_output=True, text=True, timeout=180, check=False, cwd=CHECKOUT
         )
 
     wait_for(lambda: what_if(debugger).returncode == 0, "the API server to know the new role")
@@ -258,6 +253,6 @@ def test_the_daemon_says_the_same_and_more(
         if key.endswith("/gated"):
             assert state["place"] == "gated"
         else:
-            told = condition(cluster, *key.split("/"))
+            told = cluster.scheduled_condition(*key.split("/"))
             assert told is not None
             assert state["message"] == told["message"]

@@ -112,14 +112,14 @@ class Hour:
             f"kubectl -n {namespace} get pod {pod} -o jsonpath='{{.spec.nodeName}}'"
         )
 
-    def wait_bound(self, *pods: str, seconds: float = 60) -> list[str]:
-        """Wait until the pods are bound; return their nodes."""
-        return wait_for(
-            lambda: [node for pod in pods if (node := self.node_of(pod))],
-            f"{', '.join(pods)} to be bound",
-            seconds,
-            every_seconds=0.3,
-        )
+    def wait_bound(self, *pods: str) -> list[str]:
+        """Wait until all the pods are bound; return their nodes."""
+
+        def nodes() -> list[str]:
+            found = [self.node_of(pod) for pod in pods]
+            return found if all(found) else []
+
+        return wait_for(nodes, f"{', '.join(pods)} to be bound", every_seconds=0.3)
 
     def events(self, reason: str) -> str:
         """Return the messages of the events about the configuration."""
@@ -129,14 +129,15 @@ class Hour:
         )
 
     def metrics(self) -> str:
-        """Return the leader's metrics, as a reader with permissions gets them."""
-        holder = self.shell.run(
-            "kubectl -n stowage get lease stowage -o jsonpath='{.spec.holderIdentity}'"
-        )
-        assert holder
+        """Return the leader's metrics, as a reader with permissions gets them.
+
+        They are empty while no replica leads, and until the API server knows the permissions.
+        """
         token = self.shell.run("kubectl -n stowage create token prometheus").strip()
         found = [
-            self.shell.run(f'curl -sk -H "Authorization: Bearer {token}" {c.program.url}/metrics')
+            self.shell.attempt(
+                f'curl -sfk -H "Authorization: Bearer {token}" {c.program.url}/metrics'
+            ).stdout
             for c in list(self.kubelet.running.values())
         ]
         leading = [text for text in found if total(text, "leader_election_master_status") == 1]
@@ -235,9 +236,7 @@ def by_hand_beside_it(hour: Hour) -> None:
     log = hour.directory / "by-hand.log"
     words = [*python, "run", f"--kubeconfig={hour.shell.home / '.kube' / 'config'}"]
     with Program("by hand", [*words, "--secure-port=0"], log) as program:
-        wait_for(
-            lambda: "Another Stowage leads by another Lease" in log.read_text(), "a warning", 60
-        )
+        wait_for(lambda: "Another Stowage leads by another Lease" in log.read_text(), "a warning")
         assert 'lease="stowage/stowage"' in log.read_text()
         assert program.stop() == 0
 
@@ -271,7 +270,9 @@ def pending_and_why(hour: Hour) -> None:
         "--serviceaccount=default:reader"
     )
     reader = hour.cluster.service_account_kubeconfig("default", "reader")
-    told = shell.run(f"stowage explain large --kubeconfig {reader}")
+    explain = f"stowage explain large --kubeconfig {reader}"
+    wait_for(lambda: shell.attempt(explain).returncode == 0, "the API server to know the new role")
+    told = shell.run(explain)
     assert "0/4 nodes are available: 4 Insufficient cpu" in told
     assert "add 1 node with room" in told or "What would help" in told
 
@@ -311,7 +312,7 @@ def broken_and_mended(hour: Hour) -> None:
         "kubectl -n stowage create serviceaccount prometheus && kubectl create clusterrolebinding "
         "prometheus --clusterrole=stowage-metrics-reader --serviceaccount=stowage:prometheus"
     )
-    assert total(hour.metrics(), "stowage_config_reload_success") == 1
+    wait_for(lambda: total(hour.metrics(), "stowage_config_reload_success") == 1, "the metrics")
 
     values = hour.directory / "slip.yaml"
     slip = {"score": {"enabled": [{"name": "NodeResourceFit"}]}}
@@ -319,19 +320,17 @@ def broken_and_mended(hour: Hour) -> None:
     broken = [profiles[0], {**profiles[1], "plugins": slip}]
     values.write_text(yaml.safe_dump({"configuration": {"profiles": broken}}))
     shell.run(f"{UPGRADE} -f {values}")
-    refused = wait_for(lambda: hour.events("ConfigurationRefused"), "the slip to be refused", 60)
+    refused = wait_for(lambda: hour.events("ConfigurationRefused"), "the slip to be refused")
     assert "profiles[1].plugins.score.enabled[0]" in refused
     assert "NodeResourceFit" in refused
     # The instance that reported the error may not be the leader; each one reads the file itself.
-    wait_for(lambda: total(hour.metrics(), "stowage_config_reload_success") == 0, "its refusal", 60)
+    wait_for(lambda: total(hour.metrics(), "stowage_config_reload_success") == 0, "its refusal")
     run_pod(hour, "meanwhile", "stowage")
     run_pod(hour, "meanwhile-too", "team-ml")
     hour.wait_bound("meanwhile", "meanwhile-too")
 
     shell.run("helm rollback stowage --namespace stowage")
-    wait_for(
-        lambda: total(hour.metrics(), "stowage_config_reload_success") == 1, "the mended file", 60
-    )
+    wait_for(lambda: total(hour.metrics(), "stowage_config_reload_success") == 1, "the mended file")
 
 
 def upgrade(hour: Hour) -> None:
@@ -347,11 +346,11 @@ def upgrade(hour: Hour) -> None:
     for name in names:
         hour.wait_bound(name)
 
-    assert before.isdisjoint(hour.kubelet.running)
     wait_for(lambda: before <= hour.kubelet.ended.keys(), "the old replicas to end")
+    assert before.isdisjoint(hour.kubelet.running)
     assert {hour.kubelet.ended[name] for name in before} == {0}
-    wait_for(hour.metrics, "one of the new replicas to lead", 60)
-    found = re.search(r'stowage_build_info\{[^}]*version="([^"]*)"', hour.metrics())
+    metrics = wait_for(hour.metrics, "one of the new replicas to lead")
+    found = re.search(r'stowage_build_info\{[^}]*version="([^"]*)"', metrics)
     assert found is not None
     assert found[1] == VERSIONS[1]
     bindings = [
@@ -366,14 +365,15 @@ def remove(hour: Hour) -> None:
     """Remove the release; no object of it is left, and bound pods stay bound."""
     shell, node = hour.shell, hour.node_of("hello")
     shell.run("helm uninstall stowage --namespace stowage")
-    wait_for(lambda: not hour.kubelet.running, "the replicas to end", 60)
+    replicas = set(hour.kubelet.running) | set(hour.kubelet.ended)
+    wait_for(lambda: replicas <= hour.kubelet.ended.keys(), "the replicas to end")
     assert set(hour.kubelet.ended.values()) == {0}
     kinds = "clusterroles,clusterrolebindings,roles,rolebindings,deploy,cm,svc,pdb,netpol"
     left = shell.run(f"kubectl get {kinds} -A -o name")
     assert [name for name in left.split() if name.partition("/")[2].startswith("stowage")] == [
         "clusterrole.rbac.authorization.k8s.io/stowage-explain"  # made by hand
     ]
-    shell.run("kubectl delete namespace stowage --timeout=60s")
+    shell.run("kubectl delete namespace stowage --timeout=180s")
     assert hour.node_of("hello") == node
 
 

@@ -17,7 +17,7 @@ from e2e.support.waiting import wait_for
 
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
 CLASSES = {"gang-low": 1, "gang-middle": 5, "gang-high": 1000}
-SECONDS = 90
+SECONDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -123,19 +123,21 @@ def test_a_gang_that_would_not_fit_all_the_same_evicts_nothing(
 
 def test_a_budget_sends_the_choice_elsewhere(cluster: Cluster, run_stowage: StartStowage) -> None:
     """A budget protects the gang of low priority, so the other one is evicted."""
-    two_gangs(cluster, run_stowage, "budget")
     path = "/apis/policy/v1/namespaces/budget/poddisruptionbudgets"
-    for pod in cluster.pods("budget"):
-        if pod["metadata"]["name"].startswith("low"):
-            patch = {"metadata": {"labels": {"kept": "yes"}}}
-            name = pod["metadata"]["name"]
-            cluster.run(cluster.api.patch(f"/api/v1/namespaces/budget/pods/{name}", patch))
     selector = {"matchLabels": {"kept": "yes"}}
     budget: Json = {
         "metadata": {"name": "keeps"},
         "spec": {"minAvailable": 3, "selector": selector},
     }
+    # The daemon has to know the budget before the gang, which comes by another watch.
+    cluster.create_namespace("budget")
     cluster.run(cluster.api.post(path, budget))
+    two_gangs(cluster, run_stowage, "budget")
+    for pod in cluster.pods("budget"):
+        if pod["metadata"]["name"].startswith("low"):
+            patch = {"metadata": {"labels": {"kept": "yes"}}}
+            name = pod["metadata"]["name"]
+            cluster.run(cluster.api.patch(f"/api/v1/namespaces/budget/pods/{name}", patch))
 
     make_group(cluster, "budget", "high", 2, "high")
     wait_until_whole(cluster, "budget", "high", 2)

@@ -21,8 +21,9 @@ from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
 
-LEASE_SECONDS = 8.0
-TAKEOVER_SECONDS = 2.0
+LEASE_SECONDS = 15.0
+TAKEOVER_SECONDS = 10.0
+"""Limit from the lease to the first binding; a standby without filled caches would take longer."""
 LEADER, STANDBY = "replica-a", "replica-b"
 
 
@@ -60,7 +61,7 @@ def replicas(
     """Replicas with their own users, which the audit log distinguishes."""
     flags = [
         f"--leader-elect-lease-duration={LEASE_SECONDS:g}s",
-        "--leader-elect-renew-deadline=6s",
+        "--leader-elect-renew-deadline=10s",
         "--leader-elect-retry-period=500ms",
         f"--leader-elect-resource-name={namespace}",
         "--leader-elect-resource-namespace=default",
@@ -97,19 +98,18 @@ def test_the_other_replica_takes_over(
         before = make_pods(2000, namespace=namespace, requests=requests)
         creating = background.submit(cluster.create_pods, before)
         wait_for(
-            lambda: any(e.is_binding() for e in cluster.audit_events()),
+            lambda: cluster.bound(namespace, "stowage", limit=1),
             "the leader to bind",
-            60,
             every_seconds=0.02,
         )
 
         replicas.ends(how)
         creating.result()
     cluster.create_pods(make_pods(500, prefix="later", namespace=namespace, requests=requests))
-    wait_for(lambda: "Leading" in replicas.standby.tail(200), "the take-over", LEASE_SECONDS * 4)
+    wait_for(lambda: "Leading" in replicas.standby.log.read_text(), "the take-over")
     replicas.returns(how)
 
-    cluster.wait_until_bound(namespace, timeout_seconds=240)
+    cluster.wait_until_bound(namespace, timeout_seconds=600)
     time.sleep(1)
     pods = cluster.pods(namespace)
     assert overcommitted_nodes(cluster.nodes(), pods) == {}
@@ -147,19 +147,23 @@ def test_a_leader_that_is_asked_to_end_hands_over_at_once(
     cluster: Cluster, namespace: str, replicas: Replicas
 ) -> None:
     """The leader releases the lease, so the standby does not wait for its expiry."""
-    started = time.monotonic()
-
     assert replicas.leader.stop() == 0
-    wait_for(lambda: "Leading" in replicas.standby.tail(200), "the take-over", LEASE_SECONDS)
+    wait_for(lambda: "Leading" in replicas.standby.log.read_text(), "the take-over")
 
-    assert time.monotonic() - started < LEASE_SECONDS
+    times: dict[str, list[float]] = {LEADER: [], STANDBY: []}
+    for event in cluster.audit_events():
+        if event.object_ref.name == namespace and is_lease_write(event):
+            times[event.user.username].append(at(event.stage_timestamp))
+    # The last write of the leader is its release, without which the lease would expire this late.
+    assert min(times[STANDBY]) - max(times[LEADER]) < LEASE_SECONDS
     lease = cluster.run(
         cluster.api.get(f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{namespace}")
     )
     assert lease["spec"]["leaseTransitions"] >= 1
-    notes = {e["note"].split("_", 1)[-1].split(" ", 1)[-1] for e in leader_events(cluster)}
-    assert "became leader" in notes
-
-
-def leader_events(cluster: Cluster) -> list[dict[str, str]]:
-    return cluster.events("default", "LeaderElection")
+    wait_for(
+        lambda: any(
+            event["note"].endswith(" became leader")
+            for event in cluster.events("default", "LeaderElection", about=namespace)
+        ),
+        "the event of a leader",
+    )

@@ -33,14 +33,18 @@ def test_top_shows_what_the_scheduler_has_tried(
 ) -> None:
     """The engine of `top` decides nothing; it reads the pods' conditions."""
     cluster.create_nodes([make_node("n")])
+    names = [f"big-{i}" for i in range(3)]
     cluster.create_pods(
-        make_pod(f"big-{i}", namespace=namespace, requests={"cpu": "9"}) for i in range(3)
+        make_pod(name, namespace=namespace, requests={"cpu": "9"}) for name in names
     )
-    wait_for(lambda: len(cluster.events(namespace, "FailedScheduling")) == 3, "three events")
+    wait_for(
+        lambda: all(cluster.scheduled_condition(namespace, name) for name in names),
+        "the pods to be tried",
+    )
     source = ClusterSource(ClusterAddress(str(cluster.kubeconfig)), Profiles(None), SystemClock())
 
     async def look() -> View:
-        async with source.running(), asyncio.timeout(30):
+        async with source.running(), asyncio.timeout(180):
             while len(source.engine.core.queue.pending_pods()) < 3:  # noqa: ASYNC110 - the watch tells the engine only
                 await asyncio.sleep(0.05)
             return view_of(
@@ -82,7 +86,7 @@ def test_explain_finds_the_configuration_of_the_instance(cluster: Cluster, names
             [*words, f"--kubeconfig={cluster.kubeconfig}", "-n", namespace, *arguments],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=True,
             cwd=CHECKOUT,
         )

@@ -28,7 +28,11 @@ _TOO_MANY_REQUESTS = 429
 _OVERLOADED = frozenset({500, 503, 504})
 """Statuses of an API server or an etcd that is too busy to answer in time."""
 _REPEATS = 5
-"""How often a request that may be repeated is sent again, a second later."""
+"""How often a GET request is sent again after such an answer, a second later."""
+_SERVER_ERROR = 500
+"""Lowest status of errors of the server."""
+_CONNECT_SECONDS = 60
+"""Limit for a connection with its TLS handshake, for which an overloaded server takes seconds."""
 
 
 class ApiRefusedError(RuntimeError):
@@ -98,7 +102,7 @@ class Api:
             credentials.server,
             connector=connector,
             headers=credentials.headers,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
             read_bufsize=2**21,
         ) as session:
             yield cls(session, credentials)
@@ -119,19 +123,10 @@ class Api:
     async def delete(self, path: str) -> Json:
         return await self.call(Call("DELETE", path))
 
-    async def delete_all(self, path: str) -> None:
-        """Delete a collection; repeat that if the API server is too busy to finish in time."""
-        for left in reversed(range(_REPEATS)):
-            try:
-                await self.delete(path)
-            except ApiRefusedError as error:
-                if error.status not in _OVERLOADED or not left:
-                    raise
-            else:
-                return
-
     async def call(self, call: Call) -> Json:
         """Send one request and return the decoded response; see ``call_all`` about repeats.
+
+        As client-go does, it repeats a request that is answered with Retry-After.
 
         Raises:
             ApiRefusedError: the status is 400 or above.
@@ -140,7 +135,7 @@ class Api:
         return answer
 
     async def call_all(self, calls: Iterable[Call], concurrency: int = CONCURRENCY) -> None:
-        """Send many requests, ``concurrency`` at a time, and honour Retry-After on 429.
+        """Send many requests, ``concurrency`` at a time.
 
         A GET request is repeated a few times if the API server is too busy to answer.
 
@@ -188,6 +183,8 @@ class Api:
         while True:
             query = f"{path}{separator}watch=true&resourceVersion={resource_version}"
             async with self._session.get(query) as response:
+                if await _was_told_to_repeat(response):
+                    continue
                 if response.status >= _BAD_REQUEST:
                     raise ApiRefusedError("WATCH", path, response.status, await response.read())
                 while line := await response.content.readline():
@@ -207,8 +204,7 @@ class Api:
                 call.method, call.path, data=data, headers=headers
             ) as response:
                 body = await response.read()
-                if response.status == _TOO_MANY_REQUESTS and "Retry-After" in response.headers:
-                    await asyncio.sleep(float(response.headers["Retry-After"]))
+                if await _was_told_to_repeat(response):
                     continue
                 if response.status in _OVERLOADED and repeats:
                     repeats -= 1
@@ -217,3 +213,12 @@ class Api:
                 if response.status >= _BAD_REQUEST:
                     raise ApiRefusedError(call.method, call.path, response.status, body)
                 return body
+
+
+async def _was_told_to_repeat(response: aiohttp.ClientResponse) -> bool:
+    """Wait as the response asks for; report whether it asks for the request again."""
+    is_passing = response.status == _TOO_MANY_REQUESTS or response.status >= _SERVER_ERROR
+    if not is_passing or "Retry-After" not in response.headers:
+        return False
+    await asyncio.sleep(float(response.headers["Retry-After"]))
+    return True

@@ -3,7 +3,6 @@
 import subprocess
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -15,7 +14,7 @@ from e2e.support.heartbeats import Heartbeats
 from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.loops import LoopThread
 from e2e.support.objects import SIMULATED, Json, make_pod
-from e2e.support.waiting import wait_for
+from e2e.support.waiting import PATIENCE_SECONDS, wait_for
 
 Result = TypeVar("Result")
 
@@ -89,20 +88,20 @@ class Cluster:
 
     @contextmanager
     def priority_classes(self, values: Mapping[str, int]) -> Iterator[None]:
-        """Create priority classes and delete them on exit; ``reset`` does not delete them."""
+        """Create priority classes and delete them on exit; ``reset`` does not delete them.
+
+        The API server admits pods by a cache of classes, so this waits until the cache has them.
+        """
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        created = []
+        for name, value in values.items():
+            self.run(self.api.post(path, {"metadata": {"name": name}, "value": value}))
         try:
-            for name, value in values.items():
-                self.run(self.api.post(path, {"metadata": {"name": name}, "value": value}))
-                created.append(name)
-            # Admission reads the classes from a cache, and refuses pods of classes not yet in it.
-            for name, value in values.items():
-                wait_for(partial(self._admits, name, value), f"pods of {name} to be admitted")
+            wait_for(lambda: all(map(self._admits_class, values)), "the classes to be known")
             yield
         finally:
-            for name in created:
+            for name in values:
                 self.run(self.api.delete(f"{path}/{name}"))
+            wait_for(lambda: not any(map(self._admits_class, values)), "the classes to go")
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace if it does not exist; ``reset`` deletes its pods."""
@@ -154,11 +153,23 @@ class Cluster:
         """Return the nodes that tests created."""
         return self.run(self.api.list_items(f"/api/v1/nodes?labelSelector={SIMULATED}"))
 
-    def events(self, namespace: str, reason: str = "") -> list[Json]:
-        """Return the events.k8s.io/v1 events of a namespace, filtered by ``reason`` if given."""
+    def events(self, namespace: str, reason: str = "", about: str = "") -> list[Json]:
+        """Return the events.k8s.io/v1 events of a namespace.
+
+        They are filtered by reason and by the name of the regarded object, where given.
+        """
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         events = self.run(self.api.list_items(path))
-        return [event for event in events if reason in ("", event.get("reason"))]
+        return [
+            event
+            for event in events
+            if reason in ("", event.get("reason")) and about in ("", event["regarding"].get("name"))
+        ]
+
+    def scheduled_condition(self, namespace: str, name: str) -> Json | None:
+        """Return a pod's PodScheduled condition; the scheduler writes it apart from the event."""
+        conditions = self.pod(namespace, name).get("status", {}).get("conditions", ())
+        return next((each for each in conditions if each["type"] == "PodScheduled"), None)
 
     def audit_events(self) -> list[AuditEvent]:
         """Return all completed requests in the audit log.
@@ -177,7 +188,7 @@ class Cluster:
         if names:
             self.run(self.api.call_all(Call("DELETE", f"{path}/{name}?{now}") for name in names))
         else:
-            self.run(self.api.delete_all(f"{path}?{now}"))
+            self._delete_all(f"{path}?{now}")
 
     def wait_until_bound(
         self,
@@ -185,7 +196,7 @@ class Cluster:
         *,
         scheduler_name: str = "stowage",
         but: int = 0,
-        timeout_seconds: float = 120,
+        timeout_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         """Wait until at most ``but`` pods of one scheduler in ``namespace`` are unbound."""
         wait_for(
@@ -237,7 +248,7 @@ class Cluster:
         # Without a namespace controller a deleted namespace stays in Terminating; reuse it instead.
         if self.has_controllers:
             self._namespaces.clear()
-        self.run(self.api.delete_all(f"/api/v1/nodes?labelSelector={SIMULATED}"))
+        self._delete_all(f"/api/v1/nodes?labelSelector={SIMULATED}")
         self.run(self._heartbeats.remove_all())
 
     def report(self) -> str:
@@ -263,6 +274,17 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _delete_all(self, path: str) -> None:
+        """Delete a collection, which may take longer than the API server lets one request last."""
+        while True:
+            try:
+                self.run(self.api.delete(path))
+            except ApiRefusedError as error:
+                if error.status != 504:
+                    raise
+            else:
+                return
+
     def _placeable(self, pod: Json) -> Json:
         """Add a node selector that keeps the pod on nodes that tests created."""
         if not self.has_foreign_nodes:
@@ -278,16 +300,16 @@ class Cluster:
             for taint in node["spec"].get("taints", [])
         )
 
-    def _admits(self, priority_class: str, value: int) -> bool:
-        """Report whether the API server gives pods of a priority class this priority."""
-        pod = make_pod("admitted", priorityClassName=priority_class)
+    def _admits_class(self, name: str) -> bool:
+        """Report whether the API server would create a pod with a priority class."""
+        pod = make_pod("any", priorityClassName=name)
         try:
-            tried = self.run(self.api.post(f"{_pods_path('default')}?dryRun=All", pod))
+            self.run(self.api.post(f"{_pods_path('default')}?dryRun=All", pod))
         except ApiRefusedError as error:
             if error.status != 403:
                 raise
             return False
-        return bool(tried["spec"]["priority"] == value)
+        return True
 
     def _exists(self, path: str) -> bool:
         try:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.objects import Json, make_pod
+from e2e.support.waiting import wait_for
 
 CONTROLLERS: Final = (
     "resourceclaim-controller",
@@ -110,8 +111,23 @@ class Devices:
         task = self._cluster.run(begin())
         try:
             yield watch
+            self._wait_for_all(watch, task)
         finally:
             self._cluster.run(end())
+
+    def _wait_for_all(self, watch: "Watch", task: asyncio.Task[None]) -> None:
+        """Wait until the watch has delivered what was written so far: a claim made now is last."""
+        api, path = self._cluster.api, f"{RESOURCE}/namespaces/default/resourceclaims"
+        body = {
+            "metadata": {"generateName": "last-"},
+            "spec": {"devices": {"requests": [_request({})]}},
+        }
+        metadata = self._cluster.run(api.post(path, body))["metadata"]
+        last = int(metadata["resourceVersion"])
+        try:
+            wait_for(lambda: watch.version >= last or task.done(), "the watch to deliver all")
+        finally:
+            self._cluster.run(api.delete(f"{path}/{metadata['name']}"))
 
 
 @dataclass
@@ -180,11 +196,14 @@ class Watch:
     doubles: list[str] = field(default_factory=list)
     """Devices allocated to a claim while another claim held them."""
     allocations: int = 0
+    version: int = 0
+    """Resource version of the last event."""
     _holders: Holders = field(default_factory=Holders)
 
     def take(self, kind: str, claim: Json) -> None:
         """Record the next watch event."""
         uid, held = claim["metadata"]["uid"], self._holders.held
+        self.version = int(claim["metadata"]["resourceVersion"])
         if kind == "DELETED":
             self._holders.delete(uid)
             return

@@ -19,7 +19,10 @@ def write_kubeconfig(
     token_file: Path | None = None,
     namespace: str = "default",
 ) -> Path:
-    """Write a kubeconfig for ``server`` with file mode 0600, and return its path."""
+    """Write a kubeconfig for ``server`` with file mode 0600, and return its path.
+
+    A program that starts meanwhile reads either the old file or the new one.
+    """
     cluster: dict[str, Any] = {"server": server}
     if authority is not None:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
@@ -41,6 +44,7 @@ def write_kubeconfig(
         ],
         "current-context": "e2e",
     }
-    path.touch(mode=0o600)
-    path.write_text(yaml.safe_dump(document, sort_keys=False))
-    return path
+    beside = path.with_name(f"{path.name}.new")
+    beside.touch(mode=0o600)
+    beside.write_text(yaml.safe_dump(document, sort_keys=False))
+    return beside.replace(path)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from aiohttp import ClientError
+
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.objects import Json
@@ -60,6 +62,7 @@ class Kubelet:
         self.ended: dict[str, int] = {}
         """Exit status of ended pods, by name."""
         self.problem: BaseException | None = None
+        self._refusal: Exception | None = None
         self._cluster = cluster
         self._namespace = namespace
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
@@ -70,7 +73,7 @@ class Kubelet:
 
     def report(self) -> str:
         """Return the end of all logs, for the report of a failed test."""
-        shown = [f"kubelet: {self.problem!r}"] if self.problem else []
+        shown = [f"kubelet: {each!r}" for each in (self.problem, self._refusal) if each]
         for name, container in self.running.items():
             shown.append(f"--- {name}\n{container.program.tail(40)}")
         return "\n".join(shown)
@@ -88,7 +91,11 @@ class Kubelet:
     def _work(self) -> None:
         try:
             while not self._asked_to_end.wait(_LOOK_SECONDS):
-                self._look()
+                try:
+                    self._look()
+                except (ApiRefusedError, ClientError) as refusal:
+                    # As a kubelet does, it looks again: an object may have gone meanwhile.
+                    self._refusal = refusal
         except BaseException as problem:  # noqa: BLE001 -- told by the thread of the test
             self.problem = problem
         finally:

@@ -15,6 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from e2e.support.waiting import PATIENCE_SECONDS
+
+STOP_SECONDS = 40
+"""Time between SIGTERM and SIGKILL: the grace period of the manifests."""
+
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
@@ -71,7 +76,9 @@ class Program:
             text = output.read().decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
-    def wait_ready(self, is_ready: Callable[[], bool], timeout_seconds: float = 180) -> None:
+    def wait_ready(
+        self, is_ready: Callable[[], bool], timeout_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         """Wait until ``is_ready`` returns True.
 
         Raises:
@@ -99,7 +106,7 @@ class Program:
         self.signal(signal.SIGKILL)
         self.process.wait()
 
-    def stop(self, timeout_seconds: float = 15) -> int:
+    def stop(self, timeout_seconds: float = STOP_SECONDS) -> int:
         """Send SIGTERM, then SIGKILL after ``timeout_seconds``; return the exit status."""
         self.signal(signal.SIGTERM)
         # A stopped process handles SIGTERM only after SIGCONT.

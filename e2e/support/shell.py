@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_TIMEOUT_SECONDS = 180
+_TIMEOUT_SECONDS = 300
 
 
 class CommandError(AssertionError):

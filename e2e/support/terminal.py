@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from e2e.support.waiting import PATIENCE_SECONDS
+
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|\][^\x07]*\x07|[()=>][0-9A-Za-z]?)")
 
 
@@ -50,7 +52,7 @@ class Terminal:
         """All output so far, without control sequences."""
         return _CONTROL.sub("", self._written.decode(errors="replace"))
 
-    def wait_for(self, *signs: str, timeout_seconds: float = 60) -> str:
+    def wait_for(self, *signs: str, timeout_seconds: float = PATIENCE_SECONDS) -> str:
         """Read until the output contains every one of ``signs``; return the output."""
         deadline = time.monotonic() + timeout_seconds
         while not all(sign in self.text for sign in signs):
@@ -68,7 +70,7 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def wait(self, timeout_seconds: float = 60) -> int:
+    def wait(self, timeout_seconds: float = PATIENCE_SECONDS) -> int:
         """Read until the program ends; return its exit status."""
         deadline = time.monotonic() + timeout_seconds
         while self._read(0.1):

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from apistub import Sandbox
-from e2e.support import heartbeats
+from e2e.support import heartbeats, waiting
 from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.heartbeats import Heartbeats
 from tests.scenario.world import node_object
@@ -34,6 +35,44 @@ def test_a_watch_that_the_server_ends_continues(tmp_path: Path) -> None:
                 assert seen == [("ADDED", f"n{index}") for index in range(3)]
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(("status", "verb"), [(500, "list"), (429, "watch")])
+def test_what_the_server_asks_for_again_is_sent_again(
+    tmp_path: Path, status: int, verb: str
+) -> None:
+    """Neither a request nor a watch fails."""
+
+    async def story() -> None:
+        async with await Sandbox.start() as sandbox:
+            sandbox.write_kubeconfig(tmp_path / "config")
+            async with Api.connect(tmp_path / "config") as api, asyncio.timeout(10):
+                fault = sandbox.faults.answer(status, verb=verb, times=1, retry_after_seconds=1)
+                version = (await api.get("/api/v1/nodes"))["metadata"]["resourceVersion"]
+                sandbox.create(node_object("n0"))
+                _, node = await anext(api.watch("/api/v1/nodes", version))
+                assert (node["metadata"]["name"], fault.hits) == ("n0", 1)
+
+    asyncio.run(story())
+
+
+def test_a_condition_is_checked_once_more_after_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The process may have been suspended while the condition became true."""
+    now, checked = [0.0], [0]
+
+    def condition() -> bool:
+        checked[0] += 1
+        now[0] += 3600
+        return checked[0] == 2
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _: None)
+    monkeypatch.setattr(waiting, "time", clock)
+    assert waiting.wait_for(condition, "the second check")
+
+    with pytest.raises(waiting.WaitTimeoutError):
+        waiting.wait_for(condition, "what never comes")
 
 
 class RefusingApi:
