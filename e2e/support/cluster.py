@@ -188,7 +188,18 @@ class Cluster:
         if names:
             self.run(self.api.call_all(Call("DELETE", f"{path}/{name}?{now}") for name in names))
         else:
-            self._delete_all(f"{path}?{now}")
+            self.delete_all(f"{path}?{now}")
+
+    def delete_all(self, path: str) -> None:
+        """Delete a collection, which may take longer than the API server lets one request last."""
+        while True:
+            try:
+                self.run(self.api.delete(path))
+            except ApiRefusedError as error:
+                if error.status != 504:
+                    raise
+            else:
+                return
 
     def wait_until_bound(
         self,
@@ -248,7 +259,7 @@ class Cluster:
         # Without a namespace controller a deleted namespace stays in Terminating; reuse it instead.
         if self.has_controllers:
             self._namespaces.clear()
-        self._delete_all(f"/api/v1/nodes?labelSelector={SIMULATED}")
+        self.delete_all(f"/api/v1/nodes?labelSelector={SIMULATED}")
         self.run(self._heartbeats.remove_all())
 
     def report(self) -> str:
@@ -273,17 +284,6 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _delete_all(self, path: str) -> None:
-        """Delete a collection, which may take longer than the API server lets one request last."""
-        while True:
-            try:
-                self.run(self.api.delete(path))
-            except ApiRefusedError as error:
-                if error.status != 504:
-                    raise
-            else:
-                return
 
     def _placeable(self, pod: Json) -> Json:
         """Add a node selector that keeps the pod on nodes that tests created."""
