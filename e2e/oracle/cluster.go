@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
@@ -39,10 +40,15 @@ type realScheduler struct {
 func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, objects []runtime.Object, options ...scheduler.Option) (*realScheduler, error) {
 	client := fake.NewSimpleClientset(objects...)
 	listSorted(client, objects)
-	s := &realScheduler{client: client, factory: scheduler.NewInformerFactory(client, 0), extenders: cfg.Extenders}
+	return newSchedulerOf(ctx, cfg, client, client, scheduler.NewInformerFactory(client, 0), options...)
+}
+
+// newSchedulerOf builds a scheduler that writes by another client than the one that holds the objects.
+func newSchedulerOf(ctx context.Context, cfg *config.KubeSchedulerConfiguration, client *fake.Clientset, writer kubernetes.Interface, factory informers.SharedInformerFactory, options ...scheduler.Option) (*realScheduler, error) {
+	s := &realScheduler{client: client, factory: factory, extenders: cfg.Extenders}
 	recorders := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
 	var err error
-	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, profile.RecorderFactory(recorders), append(options,
+	s.Scheduler, err = scheduler.New(ctx, writer, s.factory, nil, profile.RecorderFactory(recorders), append(options,
 		scheduler.WithComponentConfigVersion(cfg.APIVersion),
 		scheduler.WithProfiles(cfg.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(cfg.PercentageOfNodesToScore),

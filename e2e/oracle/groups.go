@@ -71,6 +71,8 @@ type Condition struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
+	// Generation is left out where it is not written.
+	Generation int64 `json:"observedGeneration,omitempty"`
 }
 
 // groupsLine answers a case that has, besides objects as the API server holds them and a
@@ -296,7 +298,8 @@ func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state f
 	return result, nil
 }
 
-func (t *trial) best(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
+// best returns the names of all nodes that are as good for a pod as any.
+func (s *realScheduler) best(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
 	snapshot, ok := fw.SnapshotSharedLister().(*internalcache.Snapshot)
 	if !ok {
 		return nil, fmt.Errorf("unexpected snapshot %T", fw.SnapshotSharedLister())
@@ -315,7 +318,7 @@ func (t *trial) best(ctx context.Context, fw framework.Framework, state fwk.Cycl
 	if err != nil {
 		return nil, err
 	}
-	if feasible, err = t.passExtenders(pod, feasible, &diagnosis); err != nil {
+	if feasible, err = s.passExtenders(pod, feasible, &diagnosis); err != nil {
 		return nil, err
 	}
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && contains(feasible, nominated) {
@@ -324,7 +327,7 @@ func (t *trial) best(ctx context.Context, fw framework.Framework, state fwk.Cycl
 	if len(feasible) == 1 {
 		return []string{feasible[0].Node().Name}, nil
 	}
-	scored, err := t.scoreNodes(ctx, fw, state, pod, feasible)
+	scored, err := s.scoreNodes(ctx, fw, state, pod, feasible)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@
 //	oracle -hints                          cases with questions about queueing hints, answers on output
 //	oracle -sampling                       cases whose pods are tried one after the other, the search on output
 //	oracle -groups                         cases with units to try, the ends of attempts on output
+//	oracle -history                        cases with steps to live through, the state after each on output
 //	oracle -cel                            expressions about devices, verdicts on output
 //	oracle -config FILE                    accept (effective configuration on output) or reject
 //	oracle -configs                        the same for JSON lines {"config": "YAML or JSON text"}
@@ -39,6 +40,7 @@ func main() {
 	check := flag.Bool("check", false, "only report objects the API server would refuse")
 	hints := flag.Bool("hints", false, "answer the cases' questions about queueing hints")
 	groups := flag.Bool("groups", false, "try single pods and groups one after the other, and tell how each attempt ends")
+	histories := flag.Bool("history", false, "live through steps one after the other, and tell what each has led to")
 	sampling := flag.Bool("sampling", false, "try pods one after the other, and tell how many nodes were searched")
 	cel := flag.Bool("cel", false, "answer what expressions say of devices")
 	configFile := flag.String("config", "", "check one KubeSchedulerConfiguration file")
@@ -66,6 +68,8 @@ func main() {
 		err = eachLine(os.Stdin, os.Stdout, *workers, hintsLine)
 	case *groups:
 		err = eachLine(os.Stdin, os.Stdout, *workers, groupsLine)
+	case *histories:
+		err = eachLine(os.Stdin, os.Stdout, *workers, historyLine)
 	case *sampling:
 		err = eachLine(os.Stdin, os.Stdout, *workers, samplingLine)
 	case *cel:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tests.parity import history
 from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.expressions import expressions_command
 from tests.parity.generator.expressions import make_question
@@ -52,6 +53,9 @@ GROUPS = "groups"
 """The file of the recorded attempts of single pods and pod groups."""
 ASKING = "groups-asking"
 """The same with extenders, in racks."""
+HISTORIES = "histories"
+"""The file of the recorded histories."""
+HISTORY_CASES = 8
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
 EXPRESSION_CASES = 1000
@@ -69,6 +73,7 @@ def main() -> int:
         ASKING,
         SAMPLING,
         HINTS,
+        HISTORIES,
     ]
     if GROUPS in families:
         families.remove(GROUPS)
@@ -76,6 +81,9 @@ def main() -> int:
     if ASKING in families:
         families.remove(ASKING)
         _record_groups(ASKING, WITH_TOPOLOGY, WITH_EXTENDERS)
+    if HISTORIES in families:
+        families.remove(HISTORIES)
+        _record_histories()
     if EXPRESSIONS in families:
         families.remove(EXPRESSIONS)
         _record_expressions()
@@ -144,6 +152,16 @@ def _record_groups(name: str, gates: Sequence[str], makes: Makes) -> None:
             for asked in [question(case, ours)]
         ]
         _write(name, lines)
+
+
+def _record_histories() -> None:
+    seeds = range(FIRST_SEED, FIRST_SEED + HISTORY_CASES)
+    with running(history.history_command()) as oracle:
+        lines = [
+            json.dumps({"seed": seed, **case, "history": theirs}, separators=(",", ":")) + "\n"
+            for seed, (case, _, theirs) in zip(seeds, history.judged(oracle, seeds), strict=True)
+        ]
+        _write(HISTORIES, lines)
 
 
 def _record_worked() -> None:

@@ -102,7 +102,7 @@ class PodEventHandlers:
         if attempt.state is AttemptState.CANCELLED and attempt.failure is not None:
             self._failures.handle_scheduling_failure(attempt, attempt.failure)
 
-    def _set(self, new: PodInfo) -> None:  # noqa: C901, PLR0912 - one branch per change of a pod
+    def _set(self, new: PodInfo) -> None:  # noqa: PLR0912 - one branch per change of a pod
         core, uid = self._core, new.uid
         if new.is_terminating:
             self._preemption_executor.leaving(uid)
@@ -124,11 +124,7 @@ class PodEventHandlers:
             if attempt is not None:
                 self._update_in_flight(attempt, old, new)
             elif old is None:
-                # A terminating pod may be nominated although it is in no queue.
-                nominated = core.queue.nominator.nominated(uid)
                 self._timed(UNSCHEDULED_POD_ADD, core.queue.add, new)
-                if nominated is not None:
-                    self._nomination_changed(nominated, new)
             else:
                 self._update_unscheduled(old, new)
 

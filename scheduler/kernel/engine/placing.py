@@ -28,14 +28,22 @@ class Placing:
         self._attempts = attempts
 
     def skips(self, pod: PodInfo) -> bool:
-        """Skip a popped pod that is terminating or assumed; return whether it was skipped."""
-        core = self._core
+        """Skip a popped pod that is terminating or assumed; return whether it was skipped.
+
+        A terminating pod loses its nomination: a finalizer may keep the pod, but not the room.
+        Differs: upstream keeps an empty pod nominated, and wakes no other pods.
+        """
+        core, queue = self._core, self._core.queue
         if not (pod.is_terminating or core.cache.state_of(pod.uid) is PodState.ASSUMED):
             return False
+        nominated = queue.nominator.nominated(pod.uid) if pod.is_terminating else None
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             core.out.append(failed_scheduling(pod, note))
-        core.queue.done(pod.uid)
+        queue.done(pod.uid)
+        if nominated is not None:
+            queue.nominator.delete_nominated_pod_if_exists(pod.uid)
+            queue.free_nomination(nominated)
         return True
 
     def note(

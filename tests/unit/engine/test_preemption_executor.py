@@ -383,18 +383,17 @@ def test_a_preemptor_that_lost_its_place_is_tried_again_though_no_watch_shows_it
     assert [entry.what for entry in driven.engine.story(first.uid)[told:]] == ["failed"]
 
 
-def test_a_nominated_pod_that_is_long_deleted_keeps_no_room() -> None:
-    """It is in no queue any more: no place is looked for while its finalizer waits."""
+def test_a_nominated_pod_that_is_being_deleted_keeps_no_room() -> None:
+    """Its turn has come and it was skipped: its finalizer may keep it forever."""
     driven = Preempting(low=0)
     fields = {"priority": 100, "requests": {"cpu": "3"}, "nominated_node_name": "n"}
     high = driven.add("high", **fields, deletion_timestamp=ENDED)
-    waits = driven.rejected("waits", priority=1, requests={"cpu": "1"})
-    assert (driven.stage(high), driven.place(high)) == ("nowhere", "n")
+    assert driven.place(high) == "n"
 
-    driven.gone(high)
+    waits = driven.add("waits", priority=1, requests={"cpu": "1"})
     driven.run()
 
-    assert driven.place(high) == ""
+    assert (driven.stage(high), driven.place(high)) == ("nowhere", "")
     assert driven.stage(waits) == "binding"
 
 

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// unitsPerSecond is the unit of all times of a history: exact in nanoseconds and in floats.
+const unitsPerSecond = 512
+
+// historyBase is the time of a history's beginning: a whole second, as backoff is counted in those.
+var historyBase = time.Unix(1_700_000_000, 0)
+
+// historyStep is one thing that happens.
+type historyStep struct {
+	// At is its time since the beginning.
+	At int64 `json:"at"`
+	// Do is "set" or "delete" an object, "flush" what time has set free, "try" the next pod, or
+	// let the API server answer a binding: "bound", "unbound".
+	Do     string          `json:"do"`
+	Object json.RawMessage `json:"object"`
+	// Pod is the one whose binding is answered.
+	Pod string `json:"pod"`
+	// During has what happens between the decision about a pod and its return to the queue.
+	During []historyStep `json:"during"`
+	// Until is the time of that return.
+	Until int64 `json:"until"`
+}
+
+// HistoryAnswer tells what each step has led to.
+type HistoryAnswer struct {
+	Steps []StepAnswer `json:"steps"`
+	Error string       `json:"error,omitempty"`
+}
+
+// AdmittedHistoryAnswer is an answer with the objects as the API server holds them.
+type AdmittedHistoryAnswer struct {
+	AdmittedAnswer
+	History HistoryAnswer `json:"history"`
+}
+
+// Tried is the end of an attempt, or its binding that waits for an answer.
+type Tried struct {
+	Pod     string   `json:"pod"`
+	Host    string   `json:"host,omitempty"`
+	Best    []string `json:"best,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	Message string   `json:"message,omitempty"`
+	// Condition and Nomination were written to the status of the pod.
+	Condition  *Condition `json:"condition,omitempty"`
+	Nomination *string    `json:"nomination,omitempty"`
+}
+
+// historyLine answers a case that has, besides objects as the API server holds them and a
+// configuration, steps; without them it says how the API server holds the objects.
+func historyLine(line []byte) any {
+	result, err := answerHistory(line)
+	if err != nil {
+		return AdmittedHistoryAnswer{History: HistoryAnswer{Error: err.Error()}}
+	}
+	return result
+}
+
+func answerHistory(line []byte) (*AdmittedHistoryAnswer, error) {
+	c, err := caseFromJSON(line)
+	if err != nil {
+		return nil, err
+	}
+	var raw struct {
+		Steps []historyStep `json:"steps"`
+	}
+	if err := json.Unmarshal(line, &raw); err != nil {
+		return nil, err
+	}
+	result := &AdmittedHistoryAnswer{}
+	result.Answer.Pods = []PodAnswer{}
+	if raw.Steps == nil {
+		result.admit(c)
+		return result, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h, err := newHistory(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for i, step := range raw.Steps {
+		answer, err := h.do(ctx, step)
+		if err != nil {
+			result.History.Error = fmt.Sprintf("step %d: %v", i, err)
+			break
+		}
+		result.History.Steps = append(result.History.Steps, answer)
+	}
+	return result, nil
+}
+
+// history has kube-scheduler live through steps. Only these things are not its own: the clock, when
+// it pops a pod and looks at its clock, that the first of several best nodes is taken, and when the
+// API server answers.
+type history struct {
+	*realScheduler
+	clock     *testingclock.FakeClock
+	queue     *internalqueue.PriorityQueue
+	informers map[string]*toldInformer
+	decide    func(context.Context, framework.Framework, fwk.CycleState, *framework.QueuedPodInfo) (scheduler.ScheduleResult, error)
+	fail      func(context.Context, framework.Framework, *framework.QueuedPodInfo, *fwk.Status, *fwk.NominatingInfo, time.Time)
+	nodeNames map[string]bool
+	trying    historyStep
+	problem   error
+
+	mutex    sync.Mutex
+	tried    *Tried
+	isOver   bool
+	bindings map[types.UID]chan error
+	uids     map[string]types.UID
+	failed   map[types.UID]bool
+}
+
+func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
+	cfg, err := loadConfig(c.rawConfig)
+	if err != nil {
+		return nil, err
+	}
+	h := &history{
+		clock:     testingclock.NewFakeClock(historyBase),
+		informers: map[string]*toldInformer{},
+		nodeNames: map[string]bool{},
+		bindings:  map[types.UID]chan error{},
+		uids:      map[string]types.UID{},
+		failed:    map[types.UID]bool{},
+	}
+	objects := slices.DeleteFunc(c.schedulerObjects(), func(obj runtime.Object) bool { return kindOfStep(obj) != "" })
+	client := fake.NewSimpleClientset(objects...)
+	listSorted(client, objects)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	for kind, make := range toldKinds {
+		h.informers[kind] = make(factory)
+	}
+	h.realScheduler, err = newSchedulerOf(ctx, cfg, client, &answeringClient{client, h}, factory, scheduler.WithClock(h.clock))
+	if err != nil {
+		return nil, err
+	}
+	queue, ok := h.SchedulingQueue.(*internalqueue.PriorityQueue)
+	if !ok {
+		return nil, fmt.Errorf("unexpected queue %T", h.SchedulingQueue)
+	}
+	h.queue, h.decide, h.fail = queue, h.SchedulePod, h.FailureHandler
+	forgetTaintsForNewNodes(queue)
+	h.NextPod = h.nextPod
+	h.SchedulePod = h.schedulePod
+	h.FailureHandler = h.handleFailure
+	return h, h.sync(ctx)
+}
+
+func (h *history) do(ctx context.Context, step historyStep) (StepAnswer, error) {
+	h.mutex.Lock()
+	h.tried = nil
+	h.mutex.Unlock()
+	if err := h.happen(ctx, step); err != nil {
+		return StepAnswer{}, err
+	}
+	answer := h.state()
+	h.mutex.Lock()
+	answer.Tried = h.tried
+	h.mutex.Unlock()
+	return answer, h.problem
+}
+
+func (h *history) happen(ctx context.Context, step historyStep) error {
+	h.setTime(step.At)
+	switch step.Do {
+	case "set", "delete":
+		return h.tell(step)
+	case "flush":
+		logger := klog.FromContext(ctx)
+		flushBackoffQCompleted(h.queue, logger)
+		flushUnschedulablePodsLeftover(h.queue, logger)
+		return nil
+	case "try":
+		return h.try(ctx, step)
+	case "bound":
+		return h.answerBinding(step.Pod, nil)
+	case "unbound":
+		return h.answerBinding(step.Pod, errors.New("the API server refuses"))
+	}
+	return fmt.Errorf("unknown step %q", step.Do)
+}
+
+func (h *history) setTime(at int64) {
+	h.clock.SetTime(historyBase.Add(time.Duration(at) * time.Second / unitsPerSecond))
+}
+
+// tell changes what the informer of an object knows, and calls its handlers.
+func (h *history) tell(step historyStep) error {
+	single := &clusterCase{}
+	if err := single.add(step.Object); err != nil {
+		return err
+	}
+	obj := single.objects[0]
+	if node, ok := obj.(*v1.Node); ok {
+		h.nodeNames[node.Name] = true
+	}
+	if pod, ok := obj.(*v1.Pod); ok && pod.Status.NominatedNodeName != "" {
+		h.nodeNames[pod.Status.NominatedNodeName] = true
+	}
+	informer := h.informers[kindOfStep(obj)]
+	if informer == nil {
+		return fmt.Errorf("no informer of a %T", obj)
+	}
+	return informer.tell(obj, step.Do == "delete")
+}
+
+func (h *history) try(ctx context.Context, step historyStep) error {
+	if !h.isReady() {
+		return nil
+	}
+	h.trying, h.isOver = step, false
+	h.ScheduleOne(ctx)
+	return h.await(func() bool { return h.isOver })
+}
+
+func (h *history) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+	info, err := h.queue.Pop(logger)
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if info != nil {
+		h.tried = &Tried{Pod: key(info.Pod)}
+		h.failed[info.Pod.UID] = false
+		// A pod that is being deleted is skipped, and no function of this program hears of it.
+		h.isOver = info.Pod.DeletionTimestamp != nil
+	}
+	return info, err
+}
+
+// schedulePod asks the scheduler, and takes the first of the nodes that are as good as its choice.
+func (h *history) schedulePod(ctx context.Context, fw framework.Framework, state fwk.CycleState, info *framework.QueuedPodInfo) (scheduler.ScheduleResult, error) {
+	beside := state.Clone()
+	result, err := h.decide(ctx, fw, state, info)
+	for _, step := range h.trying.During {
+		if problem := h.happen(ctx, step); problem != nil {
+			h.problem = problem
+		}
+	}
+	if h.trying.Until > 0 {
+		h.setTime(h.trying.Until)
+	}
+	if err != nil {
+		return result, err
+	}
+	best, problem := h.best(ctx, fw, beside, info.Pod)
+	if problem == nil && !slices.Contains(best, result.SuggestedHost) {
+		problem = fmt.Errorf("oracle: SchedulePod chose %s, the best are %v", result.SuggestedHost, best)
+	}
+	if problem != nil {
+		h.problem = problem
+		return result, err
+	}
+	h.tried.Best = best
+	result.SuggestedHost = best[0]
+	return result, nil
+}
+
+func (h *history) handleFailure(ctx context.Context, fw framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+	h.mutex.Lock()
+	if h.tried == nil {
+		h.tried = &Tried{Pod: key(info.Pod)}
+	}
+	h.tried.Reason, h.tried.Message = v1.PodReasonSchedulerError, status.Message()
+	if status.IsRejected() {
+		h.tried.Reason = v1.PodReasonUnschedulable
+	}
+	h.mutex.Unlock()
+	h.fail(ctx, fw, info, status, nominating, start)
+	h.mutex.Lock()
+	h.failed[info.Pod.UID], h.isOver = true, true
+	h.mutex.Unlock()
+}
+
+// binding waits for the answer of the API server to a binding.
+func (h *history) binding(binding *v1.Binding) error {
+	answer := make(chan error)
+	h.mutex.Lock()
+	h.bindings[binding.UID] = answer
+	h.uids[binding.Namespace+"/"+binding.Name] = binding.UID
+	h.tried.Host = binding.Target.Name
+	h.isOver = true
+	h.mutex.Unlock()
+	return <-answer
+}
+
+func (h *history) answerBinding(pod string, problem error) error {
+	h.mutex.Lock()
+	uid := h.uids[pod]
+	answer := h.bindings[uid]
+	delete(h.bindings, uid)
+	h.mutex.Unlock()
+	if answer == nil {
+		return fmt.Errorf("no binding of %s is under way", pod)
+	}
+	answer <- problem
+	if problem == nil {
+		return nil
+	}
+	return h.await(func() bool { return h.failed[uid] })
+}
+
+func (h *history) await(isTrue func() bool) error {
+	for deadline := time.Now().Add(syncTimeout); time.Now().Before(deadline); time.Sleep(20 * time.Microsecond) {
+		h.mutex.Lock()
+		over := isTrue()
+		h.mutex.Unlock()
+		if over {
+			return nil
+		}
+	}
+	return errors.New("an attempt did not end")
+}
+
+// patched writes down what is written to the status of the pod that was tried.
+func (h *history) patched(data []byte) error {
+	var changed struct {
+		Status struct {
+			Conditions        []Condition `json:"conditions"`
+			NominatedNodeName *string     `json:"nominatedNodeName"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(data, &changed); err != nil {
+		return err
+	}
+	var fields struct {
+		Status map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.tried == nil {
+		return nil
+	}
+	for _, condition := range changed.Status.Conditions {
+		h.tried.Condition = &condition
+	}
+	if _, isChanged := fields.Status["nominatedNodeName"]; isChanged {
+		name := ""
+		if changed.Status.NominatedNodeName != nil {
+			name = *changed.Status.NominatedNodeName
+		}
+		h.tried.Nomination = &name
+	}
+	return nil
+}
+
+// isReady tells whether a pod can be popped without waiting.
+func (h *history) isReady() bool {
+	return len(h.next()) > 0
+}

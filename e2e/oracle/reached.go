@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+	"unsafe"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+)
+
+// What the queue does every second, and every half minute, has no exported name.
+
+//go:linkname flushBackoffQCompleted k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushBackoffQCompleted
+func flushBackoffQCompleted(queue *internalqueue.PriorityQueue, logger klog.Logger)
+
+//go:linkname flushUnschedulablePodsLeftover k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushUnschedulablePodsLeftover
+func flushUnschedulablePodsLeftover(queue *internalqueue.PriorityQueue, logger klog.Logger)
+
+// forgetTaintsForNewNodes takes back the registration for changes of taints that the scheduler adds
+// to every plugin that wants new nodes: Stowage has none, see "Waking pods" in docs/parity.md.
+func forgetTaintsForNewNodes(queue *internalqueue.PriorityQueue) {
+	field := reflect.ValueOf(queue).Elem().FieldByName("queueingHintMap")
+	hints := *(*internalqueue.QueueingHintMapPerProfile)(unsafe.Pointer(field.UnsafeAddr()))
+	for _, byEvent := range hints {
+		delete(byEvent, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeTaint})
+	}
+}
+
+// toldInformer is an informer whose handlers are called by `tell`: it is over when that returns.
+type toldInformer struct {
+	cache.SharedIndexInformer
+	handlers []cache.ResourceEventHandler
+}
+
+func (i *toldInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.handlers = append(i.handlers, handler)
+	return i.SharedIndexInformer.AddEventHandler(handler)
+}
+
+func (i *toldInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	i.handlers = append(i.handlers, handler)
+	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler, period)
+}
+
+func (i *toldInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	i.handlers = append(i.handlers, handler)
+	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
+}
+
+func (i *toldInformer) tell(obj runtime.Object, isGone bool) error {
+	store := i.GetIndexer()
+	old, exists, err := store.Get(obj)
+	if err != nil {
+		return err
+	}
+	switch {
+	case isGone && exists:
+		err = store.Delete(obj)
+		for _, handler := range i.handlers {
+			handler.OnDelete(obj)
+		}
+	case isGone:
+		err = errors.New("it is not there")
+	case exists:
+		err = store.Update(obj)
+		for _, handler := range i.handlers {
+			handler.OnUpdate(old, obj)
+		}
+	default:
+		err = store.Add(obj)
+		for _, handler := range i.handlers {
+			handler.OnAdd(obj, false)
+		}
+	}
+	return err
+}
+
+// toldKinds are the kinds of the objects that steps are about, each with its informer.
+var toldKinds = map[string]func(informers.SharedInformerFactory) *toldInformer{
+	"Pod": toldBy(&v1.Pod{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, byNamespace)
+	}),
+	"Node": toldBy(&v1.Node{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return coreinformers.NewNodeInformer(client, 0, byNamespace)
+	}),
+	"Namespace": toldBy(&v1.Namespace{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return coreinformers.NewNamespaceInformer(client, 0, byNamespace)
+	}),
+}
+
+var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+
+func toldBy(kind runtime.Object, make func(kubernetes.Interface) cache.SharedIndexInformer) func(informers.SharedInformerFactory) *toldInformer {
+	return func(factory informers.SharedInformerFactory) *toldInformer {
+		told := &toldInformer{}
+		factory.InformerFor(kind, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+			told.SharedIndexInformer = make(client)
+			return told
+		})
+		return told
+	}
+}
+
+// kindOfStep returns the kind of an object that steps may be about, and nothing for others.
+func kindOfStep(obj runtime.Object) string {
+	switch obj.(type) {
+	case *v1.Pod:
+		return "Pod"
+	case *v1.Node:
+		return "Node"
+	case *v1.Namespace:
+		return "Namespace"
+	}
+	return ""
+}
+
+// answeringClient is the client of the scheduler, whose bindings wait for their answer.
+type answeringClient struct {
+	*fake.Clientset
+	history *history
+}
+
+func (c *answeringClient) CoreV1() corev1client.CoreV1Interface {
+	return &answeringCore{c.Clientset.CoreV1(), c.history}
+}
+
+type answeringCore struct {
+	corev1client.CoreV1Interface
+	history *history
+}
+
+func (c *answeringCore) Pods(namespace string) corev1client.PodInterface {
+	return &answeringPods{c.CoreV1Interface.Pods(namespace), c.history}
+}
+
+type answeringPods struct {
+	corev1client.PodInterface
+	history *history
+}
+
+func (p *answeringPods) Bind(_ context.Context, binding *v1.Binding, _ metav1.CreateOptions) error {
+	return p.history.binding(binding)
+}
+
+func (p *answeringPods) Patch(_ context.Context, _ string, _ types.PatchType, data []byte, _ metav1.PatchOptions, subresources ...string) (*v1.Pod, error) {
+	if len(subresources) != 1 || subresources[0] != "status" {
+		return nil, errors.New("only statuses are patched")
+	}
+	return &v1.Pod{}, p.history.patched(data)
+}

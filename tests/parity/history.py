@@ -1,0 +1,169 @@
+"""Compare how pods wait, wake and are tried over time with kube-scheduler's own.
+
+    python -m tests.parity.history --seeds 0:500
+    python -m tests.parity.history --dump 17       # one case, both answers, the differences
+
+Each case is a small cluster with little room and a list of steps. Objects are created, changed and
+deleted, some of them between the decision about a pod and its return to the queue. Time passes,
+the next pod is tried, and the API server answers its binding or refuses it. Our engine lives
+through the steps first, then the judge lives through the same. After each step are compared: where
+each pod waits and since when, its attempts and failures, the end of its backoff, the plugins that
+rejected it, the order in which pods would be tried, the pods on each node, and for which pods nodes
+keep room. Of each attempt: the pod, its node or reasons, and what is written to its status.
+
+What is kept out is in `tests.parity.living`.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from scheduler.tools.cli.progress import shown_progress
+from tests.parity.answering import Answerer, oracle_command, pipelined, running
+from tests.parity.compare import Difference
+from tests.parity.generator.draw import Object
+from tests.parity.generator.histories import make_history_case
+from tests.parity.history_steps import live_through
+from tests.parity.living import QUIET, TOLD
+
+PRINTED: Final = 20
+"""Differences printed before only counting goes on."""
+_BATCH: Final = 50
+
+
+def history_command() -> list[str]:
+    """Return the command line of the judge, which decides about each pod by itself."""
+    return oracle_command("--history", "--feature-gates=OpportunisticBatching=false", admit=False)
+
+
+def question(admitted: Object, ours: Object) -> Object:
+    """Ask the judge to live through the steps that we lived through."""
+    asked = {"objects": [raw for raw in admitted["objects"] if raw["kind"] not in TOLD]}
+    if "config" in admitted:
+        asked["config"] = admitted["config"]
+    return {**asked, "steps": ours["steps"]}
+
+
+def compare_histories(theirs: Object, ours: Object) -> list[Difference]:
+    """Return the differences after the first step after which there are any."""
+    for number, actual in enumerate(ours["answers"]):
+        if number == len(theirs["steps"] or ()):
+            return [Difference("case", "error", theirs.get("error"), None)]
+        where = f"step {number} {ours['steps'][number]['do']}"
+        found = list(_differences(where, theirs["steps"][number], actual))
+        if found:
+            return found
+    return []
+
+
+def _differences(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
+    # What kube-scheduler writes about a pod that is gone is written to no pod.
+    if actual["tried"] or "unbound" not in where:
+        yield from _attempt(where, expected["tried"] or {}, actual["tried"] or {})
+    for name in sorted(expected["pods"].keys() | actual["pods"].keys()):
+        theirs, ours = expected["pods"].get(name, {}), actual["pods"].get(name, {})
+        is_woken = "active" in (theirs.get("place"), ours.get("place"))
+        for field in sorted(theirs.keys() | ours.keys()):
+            # What rejected an active pod before bears on nothing.
+            if is_woken and field in ("unschedulable", "pending"):
+                continue
+            if (theirs.get(field) or 0) != (ours.get(field) or 0):
+                yield Difference(f"{where} {name} {field}", field, theirs, ours)
+    for field in ("next", "nodes", "nominated"):
+        if expected[field] != actual[field]:
+            yield Difference(f"{where} {field}", field, expected[field], actual[field])
+
+
+def _attempt(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
+    fields = ["pod", "host", "reason", "nomination"]
+    if expected.get("reason") != QUIET:
+        fields.append("message")
+    for field in fields:
+        if expected.get(field, "") != actual.get(field, ""):
+            yield Difference(f"{where} attempt {field}", field, expected, actual)
+    theirs, ours = expected.get("condition"), actual.get("condition")
+    if bool(theirs) != bool(ours):
+        yield Difference(f"{where} attempt condition", "condition", theirs, ours)
+    elif theirs and ours:
+        for field, value in (theirs or {}).items():
+            is_text = field == "message" and ours["reason"] == QUIET
+            if value and value != ours[field] and not is_text:
+                yield Difference(f"{where} attempt condition {field}", "condition", theirs, ours)
+
+
+def judged(judge: Answerer, seeds: Sequence[int]) -> Iterator[tuple[Object, Object, Object]]:
+    """Give each case as the API server holds it, our answer, and the judge's."""
+    for at in range(0, len(seeds), _BATCH):
+        some = seeds[at : at + _BATCH]
+        admitted = list(pipelined(judge, map(make_history_case, some)))
+        ours = [
+            {} if case.get("invalid") else live_through(case, seed)
+            for seed, case in zip(some, admitted, strict=True)
+        ]
+        asked = [question(case, our) for case, our in zip(admitted, ours, strict=True) if our]
+        answers = pipelined(judge, asked)
+        for case, our in zip(admitted, ours, strict=True):
+            yield case, our, next(answers)["history"] if our else {}
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="0:300", metavar="A:B")
+    parser.add_argument("--dump", type=int, metavar="SEED")
+    arguments = parser.parse_args()
+    with running(history_command()) as judge:
+        if arguments.dump is not None:
+            return _dump(judge, arguments.dump)
+        first, last = (int(part) for part in arguments.seeds.split(":"))
+        return _run(judge, range(first, last))
+
+
+def _run(judge: Answerer, seeds: range) -> int:
+    differing = invalid = 0
+    met: Counter[str] = Counter()
+    with shown_progress("histories") as progress:
+        for seed, (case, ours, theirs) in zip(seeds, judged(judge, seeds), strict=True):
+            progress((seed - seeds.start) / len(seeds))
+            if not ours:
+                invalid += 1
+                print(f"{seed} is invalid: {case['invalid'][0]}", flush=True)
+                continue
+            met.update(_met(ours))
+            differences = compare_histories(theirs, ours)
+            if differences:
+                differing += 1
+                met.update(f"differs: {difference.kind}" for difference in differences[:1])
+                if differing <= PRINTED:
+                    print(f"{seed} {differences[0]}", flush=True)
+    print(f"histories: {len(seeds)} cases, {differing} differ, {invalid} invalid")
+    for what, count in sorted(met.items()):
+        print(f"    {count:8} {what}")
+    return 1 if differing or invalid else 0
+
+
+def _met(ours: Object) -> Iterator[str]:
+    """What there was in a history: proof that the cases meet all of it."""
+    for step, answer in zip(ours["steps"], ours["answers"], strict=True):
+        yield f"step {step['do']}"
+        yield from (f"during an attempt: {each['do']}" for each in step.get("during", ()))
+        yield from (f"state {pod['place']}" for pod in answer["pods"].values())
+        if answer["tried"]:
+            tried = answer["tried"]
+            yield f"attempt: {'placed' if 'host' in tried else tried.get('reason', 'skipped')}"
+
+
+def _dump(judge: Answerer, seed: int) -> int:
+    [(case, ours, theirs)] = judged(judge, [seed])
+    json.dump({"case": case, "ours": ours, "theirs": theirs}, sys.stdout, indent=1)
+    print()
+    if ours:
+        print(*compare_histories(theirs, ours), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,243 @@
+"""The steps of histories: what is done is drawn, from what there is to do."""
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from scheduler.kernel.engine.events import Decide, Tick
+from tests.parity.generator.draw import NAMESPACE_LABELS, NODE_LABELS, POD_LABELS, Object
+from tests.parity.generator.histories import CPU, shape_room
+from tests.parity.generator.placement import EFFECTS, TAINT_KEYS
+from tests.parity.living import (
+    BEGINNING,
+    UNITS,
+    Living,
+    is_leaving,
+    key_of,
+    node_of,
+)
+
+STEPS: Final = 110
+"""The number of steps after the beginning."""
+
+
+def live_through(case: Object, seed: int, steps: int = STEPS) -> Object:
+    """Let our engine live through a history; return its steps, and what each has led to.
+
+    Args:
+        case: configuration and objects as the API server holds them.
+        seed: that of the steps.
+        steps: how many there are after the beginning.
+    """
+    history = History(case, seed)
+    history.begin()
+    for _ in range(steps):
+        history.go_on()
+    return {"steps": history.steps, "answers": history.answers}
+
+
+class History(Living):
+    """A life whose steps are drawn."""
+
+    def begin(self) -> None:
+        """Create the namespaces, most of the nodes, the running pods and some others."""
+        to_come = self.world.to_come
+        while to_come["Namespace"]:
+            self._create("Namespace")
+        later = self.draw.pick((0, 0, 0, 1, 1, 2, 2, len(to_come["Node"])))
+        for _ in range(len(to_come["Node"]) - later):
+            self._create("Node")
+        for _ in range(len(to_come["Pod"]) // 2):
+            self._create("Pod")
+
+    def go_on(self) -> None:
+        """Do something of the kinds that there are, those that matter most often."""
+        draw, ways = self.draw, self._ways()
+        weights = [weight for weight, _ in ways]
+        [(_, way)] = draw.choices(ways, weights)
+        way()
+
+    def _ways(self) -> list[tuple[float, Callable[[], None]]]:
+        return [
+            (self.pace, self._try),
+            (10, self._answer_binding),
+            (10, self._show_owed),
+            (12, self._pass_time),
+            *self._changes(),
+        ]
+
+    def _changes(self) -> list[tuple[float, Callable[[], None]]]:
+        return [
+            (8, lambda: self._create("Pod")),
+            (1.5, lambda: self._create("Node")),
+            (8, self._change_pending),
+            (1.5, self._end_pending),
+            (0.7, self._bind_by_others),
+            (3, self._change_running),
+            (5, self._end_running),
+            (7, self._change_node),
+            (1, self._delete_node),
+            (1, self._change_namespace),
+        ]
+
+    def meanwhile(self) -> None:
+        """What happens between the decision about a pod that fits nowhere and its return."""
+        if self.draw.maybe(0.3):
+            self.during = []
+            for _ in range(self.draw.randint(1, 3)):
+                ways = self._changes()
+                [(_, way)] = self.draw.choices(ways, [weight for weight, _ in ways])
+                way()
+            self.units += 1
+            self.engine.core.time.now = BEGINNING + self.units / UNITS
+
+    def _try(self) -> None:
+        step: Object = {"do": "try"}
+        self.step(step, lambda: self.handle(Decide()) if self.engine.has_ready else None)
+
+    def _answer_binding(self) -> None:
+        if self.bindings:
+            self.answer(self.draw.pick(sorted(self.bindings)))
+
+    def _show_owed(self) -> None:
+        if self.owed:
+            self.show(self.world.held["Pod"][self.draw.pick(sorted(self.owed))])
+
+    def _pass_time(self) -> None:
+        seconds = self.draw.pick((0.1, 0.5, 1, 1, 2, 3, 5, 10, 20, 31, 100, 301, 400))
+        self.units += int(seconds * UNITS)
+        self.step({"do": "flush"}, lambda: self.handle(Tick()))
+
+    def _create(self, kind: str) -> None:
+        if self.world.to_come[kind]:
+            raw = self.world.to_come[kind].pop(0)
+            self.show(self.world.write(raw))
+
+    def _change_pending(self) -> None:
+        raw = self._any(self.world.pods(assigned=False))
+        if raw is None:
+            return
+        draw, spec, status = self.draw, raw["spec"], raw["status"]
+        if spec.get("schedulingGates") and draw.maybe(0.6):
+            spec["schedulingGates"].pop(draw.randrange(len(spec["schedulingGates"])))
+        elif draw.maybe(0.3):
+            self._label(raw, POD_LABELS)
+        elif draw.maybe(0.4):
+            spec["containers"][0]["resources"]["requests"]["cpu"] = draw.pick(CPU)
+        elif draw.maybe(0.4):
+            spec.setdefault("tolerations", []).append(
+                {"key": draw.pick(TAINT_KEYS), "operator": "Exists"}
+            )
+        elif draw.maybe(0.5) and not is_leaving(raw):
+            nominated = draw.pick(("", "n0", "n1", "n2", "gone"))
+            status["nominatedNodeName"] = nominated
+            if not nominated:
+                del status["nominatedNodeName"]
+        else:
+            raw["metadata"].setdefault("annotations", {})["changed"] = str(self.units)
+        self.show(self.world.write(raw))
+
+    def _end_pending(self) -> None:
+        raw = self._any(self.world.pods(assigned=False))
+        if raw is not None:
+            self._end(raw, "Failed")
+
+    def _end_running(self) -> None:
+        raw = self._any(self.world.pods(assigned=True))
+        if raw is not None:
+            self._end(raw, "Succeeded")
+
+    def _end(self, raw: Object, phase: str) -> None:
+        """A pod is being deleted, is gone, or is done, which to the scheduler is the same."""
+        is_binding = key_of(raw) in self.bindings
+        if self._is_in_flight(raw) or (is_binding and self.during is not None):
+            return
+        is_nominated = "nominatedNodeName" in raw["status"] and not node_of(raw)
+        if self.draw.maybe(0.4) and not (is_binding or is_nominated or is_leaving(raw)):
+            raw["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+            raw["metadata"]["deletionGracePeriodSeconds"] = 30
+            self.show(self.world.write(raw))
+            return
+        if self.draw.maybe(0.3):
+            raw["status"]["phase"] = phase
+        self.delete(raw)
+        if self.draw.maybe(0.3) and not node_of(raw):
+            again = copy.deepcopy(raw)
+            again["metadata"].pop("deletionTimestamp", None)
+            again["metadata"].pop("deletionGracePeriodSeconds", None)
+            again["metadata"]["uid"] += "+"
+            again["status"] = {"phase": "Pending"}
+            self.world.to_come["Pod"].append(again)
+
+    def _bind_by_others(self) -> None:
+        raw = self._any(self.world.pods(assigned=False))
+        nodes = sorted(self.world.held["Node"])
+        if raw is None or not nodes or self._is_in_flight(raw) or is_leaving(raw):
+            return
+        if key_of(raw) in self.bindings or "hostPort" in json.dumps(raw["spec"]):
+            return
+        if self.engine.core.queue.nominator.node_of(raw["metadata"]["uid"]) is None:
+            raw["spec"]["nodeName"] = self.draw.pick(nodes)
+            raw["spec"].pop("schedulingGates", None)
+            self.show(self.world.write(raw))
+
+    def _change_running(self) -> None:
+        raw = self._any(self.world.pods(assigned=True))
+        if raw is None:
+            return
+        if self.draw.maybe(0.5):
+            self._label(raw, POD_LABELS)
+        else:
+            requests = raw["spec"]["containers"][0]["resources"]["requests"]
+            requests["cpu"] = self.draw.pick(CPU)
+        self.show(self.world.write(raw))
+
+    def _change_node(self) -> None:
+        raw = self._any(list(self.world.held["Node"].values()))
+        if raw is None:
+            return
+        draw, spec = self.draw, raw["spec"]
+        if draw.maybe(0.3):
+            shape_room(draw, raw)
+        elif draw.maybe(0.4):
+            self._label(raw, NODE_LABELS)
+        elif draw.maybe(0.3):
+            spec["unschedulable"] = not spec.get("unschedulable", False)
+        elif draw.maybe(0.8):
+            taint = {"key": draw.pick(TAINT_KEYS), "effect": draw.pick(EFFECTS)}
+            taints = [taint] if draw.maybe(0.5) else []
+            spec["taints"] = taints
+        else:
+            raw["metadata"].setdefault("annotations", {})["changed"] = str(self.units)
+        self.show(self.world.write(raw))
+
+    def _delete_node(self) -> None:
+        raw = self._any(list(self.world.held["Node"].values()))
+        if raw is not None:
+            self.delete(raw)
+            again = copy.deepcopy(raw)
+            again["metadata"]["uid"] += "+"
+            self.world.to_come["Node"].append(again)
+
+    def _change_namespace(self) -> None:
+        raw = self._any(list(self.world.held["Namespace"].values()))
+        if raw is not None:
+            self._label(raw, NAMESPACE_LABELS)
+            self.show(self.world.write(raw))
+
+    def _label(self, raw: Object, vocabulary: Mapping[str, Sequence[str]]) -> None:
+        labels = raw["metadata"].setdefault("labels", {})
+        label = self.draw.pick(sorted(vocabulary))
+        if label in labels and self.draw.maybe(0.3):
+            del labels[label]
+        else:
+            labels[label] = self.draw.pick(vocabulary[label])
+
+    def _any(self, found: list[Object]) -> Object | None:
+        return copy.deepcopy(self.draw.pick(found)) if found else None
+
+    def _is_in_flight(self, raw: Object) -> bool:
+        """Whether it is the pod about which is being decided."""
+        tried = self.tried
+        return self.during is not None and tried is not None and tried["pod"] == key_of(raw)
