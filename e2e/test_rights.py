@@ -18,7 +18,18 @@ from e2e.support.rights import granted, has_deployed_rights, refused, unused, us
 
 JSON_WEB_TOKEN: Final = re.compile(rb"eyJ[\w-]{8,}\.eyJ[\w-]{8,}")
 """Pattern of service account tokens."""
-RUN_BESIDE: Final = frozenset({"test_pages.py", "test_operator.py", "test_shadow.py"})
+RUN_BESIDE: Final = frozenset(
+    f"test_{name}.py"
+    for name in (
+        "bad_surroundings",
+        "failed_bindings",
+        "operator",
+        "pages",
+        "shadow",
+        "waiting_pods_are_woken",
+        "waiting_promise",
+    )
+)
 """Files that `.ci/run` runs separately; all granted verbs are used without them."""
 
 
