@@ -119,7 +119,7 @@ type history struct {
 	*realScheduler
 	clock     *testingclock.FakeClock
 	queue     *internalqueue.PriorityQueue
-	informers map[string]*toldInformer
+	informers map[string]*syncInformer
 	decide    func(context.Context, framework.Framework, fwk.CycleState, *framework.QueuedPodInfo) (scheduler.ScheduleResult, error)
 	fail      func(context.Context, framework.Framework, *framework.QueuedPodInfo, *fwk.Status, *fwk.NominatingInfo, time.Time)
 	nodeNames map[string]bool
@@ -141,7 +141,7 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 	}
 	h := &history{
 		clock:     testingclock.NewFakeClock(historyBase),
-		informers: map[string]*toldInformer{},
+		informers: map[string]*syncInformer{},
 		nodeNames: map[string]bool{},
 		bindings:  map[types.UID]chan error{},
 		uids:      map[string]types.UID{},
@@ -151,7 +151,7 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 	client := fake.NewSimpleClientset(objects...)
 	listSorted(client, objects)
 	factory := informers.NewSharedInformerFactory(client, 0)
-	for kind, make := range toldKinds {
+	for kind, make := range stepKinds {
 		h.informers[kind] = make(factory)
 	}
 	h.realScheduler, err = newSchedulerOf(ctx, cfg, client, &answeringClient{client, h}, factory, scheduler.WithClock(h.clock))
@@ -188,7 +188,7 @@ func (h *history) happen(ctx context.Context, step historyStep) error {
 	h.setTime(step.At)
 	switch step.Do {
 	case "set", "delete":
-		return h.tell(step)
+		return h.deliver(step)
 	case "flush":
 		logger := klog.FromContext(ctx)
 		flushBackoffQCompleted(h.queue, logger)
@@ -209,7 +209,7 @@ func (h *history) setTime(at int64) {
 }
 
 // tell changes what the informer of an object knows, and calls its handlers.
-func (h *history) tell(step historyStep) error {
+func (h *history) deliver(step historyStep) error {
 	single := &clusterCase{}
 	if err := single.add(step.Object); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (h *history) tell(step historyStep) error {
 	if informer == nil {
 		return fmt.Errorf("no informer of a %T", obj)
 	}
-	return informer.tell(obj, step.Do == "delete")
+	return informer.deliver(obj, step.Do == "delete")
 }
 
 func (h *history) try(ctx context.Context, step historyStep) error {

@@ -1,1 +1,1 @@
-// An assembly file lets Go functions without a body be linked; see reached.go.
+// An assembly file lets Go functions without a body be linked; see unexported.go.

@@ -27,7 +27,7 @@ from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
 from tests.parity.generator.histories import make_history_case
 from tests.parity.history_steps import live_through
-from tests.parity.living import QUIET, TOLD
+from tests.parity.living import QUIET, STEP_KINDS
 
 PRINTED: Final = 20
 """Differences printed before only counting goes on."""
@@ -41,7 +41,7 @@ def history_command() -> list[str]:
 
 def question(admitted: Object, ours: Object) -> Object:
     """Ask the judge to live through the steps that we lived through."""
-    asked = {"objects": [raw for raw in admitted["objects"] if raw["kind"] not in TOLD]}
+    asked = {"objects": [raw for raw in admitted["objects"] if raw["kind"] not in STEP_KINDS]}
     if "config" in admitted:
         asked["config"] = admitted["config"]
     return {**asked, "steps": ours["steps"]}

@@ -60,7 +60,7 @@ UNITS: Final = 512
 """Units of time per second: exact in nanoseconds and in floats."""
 BEGINNING: Final = 1000.0
 """The time of the beginning, in seconds: a whole one, as backoff is counted in those."""
-TOLD: Final = ("Namespace", "Node", "Pod")
+STEP_KINDS: Final = ("Namespace", "Node", "Pod")
 """The kinds of objects that steps are about."""
 QUIET: Final = "SchedulerError"
 """The reason of failures whose texts are Stowage's own."""
@@ -98,13 +98,13 @@ class World:
     """The API server: the objects that it holds, as raw objects by kind and key."""
 
     def __init__(self, case: Object) -> None:
-        self.held: dict[str, dict[str, Object]] = {kind: {} for kind in TOLD}
-        self.shown: dict[str, dict[str, Object]] = {kind: {} for kind in TOLD}
-        """The objects as the scheduler has been told."""
-        self.to_come: dict[str, list[Object]] = {kind: [] for kind in TOLD}
+        self.held: dict[str, dict[str, Object]] = {kind: {} for kind in STEP_KINDS}
+        self.shown: dict[str, dict[str, Object]] = {kind: {} for kind in STEP_KINDS}
+        """The objects as the scheduler has seen them."""
+        self.to_come: dict[str, list[Object]] = {kind: [] for kind in STEP_KINDS}
         self._version = 0
         for raw in case["objects"]:
-            if raw["kind"] in TOLD:
+            if raw["kind"] in STEP_KINDS:
                 self.to_come[raw["kind"]].append(raw)
 
     def write(self, raw: Object) -> Object:
@@ -136,7 +136,7 @@ class Living:
         self.answers: list[Object] = []
         self.bindings: dict[str, Bind] = {}
         """Bindings without an answer, by the key of the pod."""
-        self._others = [raw for raw in case["objects"] if raw["kind"] not in TOLD]
+        self._others = [raw for raw in case["objects"] if raw["kind"] not in STEP_KINDS]
         _, cluster = load_case({**case, "objects": self._others})
         self.engine = cluster.engine
         self.engine.core.algorithm = _FirstOfEqual(self.meanwhile)
@@ -147,7 +147,7 @@ class Living:
         self._renominated = ""
         """The pod whose nomination was changed in the present step."""
         self.owed: dict[str, None] = {}
-        """Pods whose newest version the scheduler has not been told."""
+        """Pods whose newest version the scheduler has not seen."""
         self._quieten()
 
     def _quieten(self) -> None:
@@ -194,10 +194,10 @@ class Living:
     def meanwhile(self) -> None:
         """Called between the decision about a pod that fits nowhere and its return."""
 
-    # --- telling ----------------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------
 
     def show(self, raw: Object) -> None:
-        """Tell the scheduler that an object is new, or has changed."""
+        """Deliver an object that is new or has changed to the scheduler."""
         key = key_of(raw)
         self.owed.pop(key, None)
         self.world.shown[raw["kind"]][key] = raw
@@ -206,7 +206,7 @@ class Living:
         self.step(step, lambda: self.handle(event))
 
     def delete(self, raw: Object) -> None:
-        """Delete an object, and tell the scheduler; the binding of a pod has an answer at once."""
+        """Delete an object at the scheduler too; the binding of a pod has an answer at once."""
         key, meta = key_of(raw), raw["metadata"]
         if key in self.owed:
             self.show(self.world.held["Pod"][key])

@@ -456,7 +456,7 @@ def test_outside_of_an_event_the_driver_is_told() -> None:
     assert allowed == Allowed(pod.uid, "Holds")
     assert activate == Activate((pod.uid,))
     assert isinstance(say, PluginEvent)
-    assert driven.handle(say) == [say.tell]
+    assert driven.handle(say) == [say.instruction]
     driven.handle(allowed)
     assert driven.stage(pod) == "binding"
 
@@ -501,7 +501,9 @@ def test_a_plugin_speaks_for_the_profile_of_the_pod() -> None:
     """The event names pod, reason and profile."""
     asks = Asks()
     driven = DrivenEngine(asks)
-    asks.act = lambda pod: Handle(driven.services).tell(pod, NORMAL, "Cheap", "the cheapest node")
+    asks.act = lambda pod: Handle(driven.services).record_event(
+        pod, NORMAL, "Cheap", "the cheapest node"
+    )
     driven.add("p")
 
     *_, told = driven.handle(Decide())

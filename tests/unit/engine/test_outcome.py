@@ -208,7 +208,7 @@ class Tells(Everything):
 
     @override
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Any:
-        self._handle.tell(pod, LONELY, LONELY, LONELY)
+        self._handle.record_event(pod, LONELY, LONELY, LONELY)
         return None, Status()
 
 

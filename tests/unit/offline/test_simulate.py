@@ -100,13 +100,24 @@ def test_a_rejected_pod_is_tried_again_when_a_placement_helps_it() -> None:
 
 
 def test_room_is_left_for_nominated_pods() -> None:
-    """Also for one that is being deleted, as the scheduler does not look."""
+    """Of equally important ones, though it is younger."""
+    older = pod_manifest("older", requests={"cpu": "2"}, created="2026-01-01T00:00:00Z")
+    nominated = pod_manifest("nominated", requests={"cpu": "3"}, nominated="n", created=None)
+
+    found = outcome(node_manifest("n"), older, nominated)
+
+    message = "0/1 nodes are available: 1 Insufficient cpu." + NO_VICTIMS
+    assert found == {"older": (None, message), "nominated": ("n", "")}
+
+
+def test_no_room_is_left_for_a_nominated_pod_that_is_being_deleted() -> None:
+    """It comes first, is skipped, and loses its nomination."""
     leaving = pod_manifest("leaving", requests={"cpu": "3"}, nominated="n", priority=9)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
     found = outcome(node_manifest("n"), leaving, pod_manifest("p", requests={"cpu": "2"}))
 
-    assert found == {"p": (None, "0/1 nodes are available: 1 Insufficient cpu." + NO_VICTIMS)}
+    assert found == {"p": ("n", "")}
 
 
 class Story(ReservePlugin, PermitPlugin, PreEnqueuePlugin):

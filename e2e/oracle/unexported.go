@@ -40,28 +40,28 @@ func forgetTaintsForNewNodes(queue *internalqueue.PriorityQueue) {
 	}
 }
 
-// toldInformer is an informer whose handlers are called by `tell`: it is over when that returns.
-type toldInformer struct {
+// syncInformer is an informer whose handlers run within `deliver`.
+type syncInformer struct {
 	cache.SharedIndexInformer
 	handlers []cache.ResourceEventHandler
 }
 
-func (i *toldInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (i *syncInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	i.handlers = append(i.handlers, handler)
 	return i.SharedIndexInformer.AddEventHandler(handler)
 }
 
-func (i *toldInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (i *syncInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	i.handlers = append(i.handlers, handler)
 	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler, period)
 }
 
-func (i *toldInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (i *syncInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	i.handlers = append(i.handlers, handler)
 	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
 }
 
-func (i *toldInformer) tell(obj runtime.Object, isGone bool) error {
+func (i *syncInformer) deliver(obj runtime.Object, isGone bool) error {
 	store := i.GetIndexer()
 	old, exists, err := store.Get(obj)
 	if err != nil {
@@ -89,29 +89,29 @@ func (i *toldInformer) tell(obj runtime.Object, isGone bool) error {
 	return err
 }
 
-// toldKinds are the kinds of the objects that steps are about, each with its informer.
-var toldKinds = map[string]func(informers.SharedInformerFactory) *toldInformer{
-	"Pod": toldBy(&v1.Pod{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+// stepKinds are the kinds of the objects that steps are about, each with its informer.
+var stepKinds = map[string]func(informers.SharedInformerFactory) *syncInformer{
+	"Pod": syncInformerOf(&v1.Pod{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
 		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, byNamespace)
 	}),
-	"Node": toldBy(&v1.Node{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+	"Node": syncInformerOf(&v1.Node{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
 		return coreinformers.NewNodeInformer(client, 0, byNamespace)
 	}),
-	"Namespace": toldBy(&v1.Namespace{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+	"Namespace": syncInformerOf(&v1.Namespace{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
 		return coreinformers.NewNamespaceInformer(client, 0, byNamespace)
 	}),
 }
 
 var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 
-func toldBy(kind runtime.Object, make func(kubernetes.Interface) cache.SharedIndexInformer) func(informers.SharedInformerFactory) *toldInformer {
-	return func(factory informers.SharedInformerFactory) *toldInformer {
-		told := &toldInformer{}
+func syncInformerOf(kind runtime.Object, make func(kubernetes.Interface) cache.SharedIndexInformer) func(informers.SharedInformerFactory) *syncInformer {
+	return func(factory informers.SharedInformerFactory) *syncInformer {
+		informer := &syncInformer{}
 		factory.InformerFor(kind, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-			told.SharedIndexInformer = make(client)
-			return told
+			informer.SharedIndexInformer = make(client)
+			return informer
 		})
-		return told
+		return informer
 	}
 }
 
