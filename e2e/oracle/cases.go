@@ -24,13 +24,19 @@ type clusterCase struct {
 	preempt   bool // whether pods that fit nowhere may preempt
 }
 
-func caseFromJSON(line []byte) (*clusterCase, error) {
+// caseFromJSON reads a case; the fields that only one command knows go into `more`.
+func caseFromJSON(line []byte, more ...any) (*clusterCase, error) {
 	var raw struct {
 		Config  json.RawMessage   `json:"config"`
 		Objects []json.RawMessage `json:"objects"`
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return nil, err
+	}
+	for _, into := range more {
+		if err := json.Unmarshal(line, into); err != nil {
+			return nil, err
+		}
 	}
 	c := &clusterCase{}
 	if len(raw.Config) > 0 && string(raw.Config) != "null" {

@@ -38,9 +38,15 @@ type realScheduler struct {
 }
 
 func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, objects []runtime.Object, options ...scheduler.Option) (*realScheduler, error) {
+	client := newClient(objects)
+	return newSchedulerOf(ctx, cfg, client, client, scheduler.NewInformerFactory(client, 0), options...)
+}
+
+// newClient returns a client of an API server that holds objects, and lists them in their order.
+func newClient(objects []runtime.Object) *fake.Clientset {
 	client := fake.NewSimpleClientset(objects...)
 	listSorted(client, objects)
-	return newSchedulerOf(ctx, cfg, client, client, scheduler.NewInformerFactory(client, 0), options...)
+	return client
 }
 
 // newSchedulerOf builds a scheduler that writes by another client than the one that holds the objects.

@@ -86,12 +86,9 @@ func groupsLine(line []byte) any {
 }
 
 func answerGroups(line []byte) (*AdmittedGroupsAnswer, error) {
-	c, err := caseFromJSON(line)
-	if err != nil {
-		return nil, err
-	}
 	var raw groupsCase
-	if err := json.Unmarshal(line, &raw); err != nil {
+	c, err := caseFromJSON(line, &raw)
+	if err != nil {
 		return nil, err
 	}
 	result := &AdmittedGroupsAnswer{}
@@ -276,8 +273,7 @@ func (t *trial) settle() error {
 	return errors.New("an attempt did not end")
 }
 
-// schedulePod asks the scheduler, and looks for all nodes that are as good as the one it chose. Nodes
-// that came back whole from an extender are scored differently by it (see passExtenders).
+// schedulePod asks the scheduler, and takes the first of the nodes that are as good as its choice.
 func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state fwk.CycleState, info *framework.QueuedPodInfo) (scheduler.ScheduleResult, error) {
 	beside := state.Clone()
 	result, err := t.decide(ctx, fw, state, info)
@@ -285,10 +281,7 @@ func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state f
 	if err != nil {
 		return result, err
 	}
-	best, problem := t.best(ctx, fw, beside, info.Pod)
-	if problem == nil && !slices.Contains(best, result.SuggestedHost) && !t.comeBackWhole(info.Pod) {
-		problem = fmt.Errorf("oracle: SchedulePod chose %s, the best are %v", result.SuggestedHost, best)
-	}
+	best, problem := t.asGoodAs(ctx, result.SuggestedHost, fw, beside, info.Pod)
 	if problem != nil {
 		t.problem = problem
 		return result, err
@@ -296,6 +289,16 @@ func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state f
 	member.Best = best
 	result.SuggestedHost = best[0]
 	return result, nil
+}
+
+// asGoodAs returns the names of all nodes that are as good for a pod as the one that was chosen. Nodes
+// that came back whole from an extender are scored differently by it (see passExtenders).
+func (s *realScheduler) asGoodAs(ctx context.Context, chosen string, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
+	best, err := s.best(ctx, fw, state, pod)
+	if err == nil && !slices.Contains(best, chosen) && !s.comeBackWhole(pod) {
+		err = fmt.Errorf("oracle: SchedulePod chose %s, the best are %v", chosen, best)
+	}
+	return best, err
 }
 
 // best returns the names of all nodes that are as good for a pod as any.

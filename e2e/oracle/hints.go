@@ -47,14 +47,11 @@ func hintsLine(line []byte) any {
 }
 
 func answerHints(line []byte) (*HintAnswers, error) {
-	c, err := caseFromJSON(line)
-	if err != nil {
-		return nil, err
-	}
 	var raw struct {
 		Questions []struct{ Pod, Old, New json.RawMessage } `json:"questions"`
 	}
-	if err := json.Unmarshal(line, &raw); err != nil {
+	c, err := caseFromJSON(line, &raw)
+	if err != nil {
 		return nil, err
 	}
 	result := &HintAnswers{}

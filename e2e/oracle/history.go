@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -79,14 +78,11 @@ func historyLine(line []byte) any {
 }
 
 func answerHistory(line []byte) (*AdmittedHistoryAnswer, error) {
-	c, err := caseFromJSON(line)
-	if err != nil {
-		return nil, err
-	}
 	var raw struct {
 		Steps []historyStep `json:"steps"`
 	}
-	if err := json.Unmarshal(line, &raw); err != nil {
+	c, err := caseFromJSON(line, &raw)
+	if err != nil {
 		return nil, err
 	}
 	result := &AdmittedHistoryAnswer{}
@@ -148,8 +144,7 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 		failed:    map[types.UID]bool{},
 	}
 	objects := slices.DeleteFunc(c.schedulerObjects(), func(obj runtime.Object) bool { return kindOfStep(obj) != "" })
-	client := fake.NewSimpleClientset(objects...)
-	listSorted(client, objects)
+	client := newClient(objects)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	for kind, make := range stepKinds {
 		h.informers[kind] = make(factory)
@@ -208,7 +203,7 @@ func (h *history) setTime(at int64) {
 	h.clock.SetTime(historyBase.Add(time.Duration(at) * time.Second / unitsPerSecond))
 }
 
-// tell changes what the informer of an object knows, and calls its handlers.
+// deliver changes what the informer of an object knows, and calls its handlers.
 func (h *history) deliver(step historyStep) error {
 	single := &clusterCase{}
 	if err := single.add(step.Object); err != nil {
@@ -265,10 +260,7 @@ func (h *history) schedulePod(ctx context.Context, fw framework.Framework, state
 	if err != nil {
 		return result, err
 	}
-	best, problem := h.best(ctx, fw, beside, info.Pod)
-	if problem == nil && !slices.Contains(best, result.SuggestedHost) {
-		problem = fmt.Errorf("oracle: SchedulePod chose %s, the best are %v", result.SuggestedHost, best)
-	}
+	best, problem := h.asGoodAs(ctx, result.SuggestedHost, fw, beside, info.Pod)
 	if problem != nil {
 		h.problem = problem
 		return result, err
@@ -338,18 +330,19 @@ func (h *history) await(isTrue func() bool) error {
 func (h *history) patched(data []byte) error {
 	var changed struct {
 		Status struct {
-			Conditions        []Condition `json:"conditions"`
-			NominatedNodeName *string     `json:"nominatedNodeName"`
+			Conditions []Condition `json:"conditions"`
+			// NominatedNodeName is null where the patch deletes it, and empty where it leaves it.
+			NominatedNodeName json.RawMessage `json:"nominatedNodeName"`
 		} `json:"status"`
 	}
 	if err := json.Unmarshal(data, &changed); err != nil {
 		return err
 	}
-	var fields struct {
-		Status map[string]any `json:"status"`
-	}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return err
+	var name string
+	if nomination := changed.Status.NominatedNodeName; len(nomination) > 0 {
+		if err := json.Unmarshal(nomination, &name); err != nil {
+			return err
+		}
 	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -359,11 +352,7 @@ func (h *history) patched(data []byte) error {
 	for _, condition := range changed.Status.Conditions {
 		h.tried.Condition = &condition
 	}
-	if _, isChanged := fields.Status["nominatedNodeName"]; isChanged {
-		name := ""
-		if changed.Status.NominatedNodeName != nil {
-			name = *changed.Status.NominatedNodeName
-		}
+	if len(changed.Status.NominatedNodeName) > 0 {
 		h.tried.Nomination = &name
 	}
 	return nil
