@@ -155,7 +155,7 @@ class PodEventHandlers:
             self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
             if waiting.pod.status.nominated_node_name:
                 nominated = nominated or waiting
-        self._withdraw(nominated)
+        core.queue.withdraw_nomination(nominated)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
         """Handle the answer to `ReadPod` for a binding in doubt; None if the pod is gone."""
@@ -209,7 +209,7 @@ class PodEventHandlers:
                 self._preemption_executor.needs_no_room(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
         core.states.object_set(POD_KIND, pod)
-        self._withdraw(nominated)
+        core.queue.withdraw_nomination(nominated)
         wake(self._core, ASSIGNED_POD_ADD, None, pod)
 
     def _update_assigned(self, new: PodInfo) -> None:
@@ -258,12 +258,6 @@ class PodEventHandlers:
         if before and before != new.pod.status.nominated_node_name:
             is_displaced = self._preemption_executor.no_longer_displaced(new.uid)
             self._core.queue.free_nomination(old, but="" if is_displaced else new.uid)
-
-    def _withdraw(self, nominated: PodInfo | None) -> None:
-        """Delete the nomination of a pod that is gone or bound, and move pods that it may help."""
-        if nominated is not None:
-            self._core.queue.nominator.delete_nominated_pod_if_exists(nominated.uid)
-            self._core.queue.free_nomination(nominated)
 
     def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:
         core = self._core

@@ -41,9 +41,7 @@ class Placing:
             note = f"skip schedule deleting pod: {pod.key}"
             core.out.append(failed_scheduling(pod, note))
         queue.done(pod.uid)
-        if nominated is not None:
-            queue.nominator.delete_nominated_pod_if_exists(pod.uid)
-            queue.free_nomination(nominated)
+        queue.withdraw_nomination(nominated)
         return True
 
     def note(

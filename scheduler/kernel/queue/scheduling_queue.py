@@ -361,6 +361,12 @@ class SchedulingQueue(QueuedPods):
         # A nominated pod shares no rejections with equal pods.
         self._waking.refile(pod.uid)
 
+    def withdraw_nomination(self, nominated: PodInfo | None) -> None:
+        """Delete a pod's nomination, if it has one, and move pods that may use the node."""
+        if nominated is not None:
+            self.nominator.delete_nominated_pod_if_exists(nominated.uid)
+            self.free_nomination(nominated)
+
     def free_nomination(self, pod: PodInfo, but: str = "") -> None:
         """Move pods of no higher priority, which may use the node that a pod was nominated to.
 
