@@ -73,7 +73,7 @@ def test_a_rule_keeps_pods_away_until_it_goes(cluster_with_rules: Cluster, tmp_p
         cluster.wait_until_bound("default")
 
         # The rule and the second pod come by different watches: the rule must be known first.
-        probe = make_device_pod("probe", "default", claim="probe", schedulerName="nobody")
+        probe = make_device_pod("probe", "default", claim="probe", schedulerName="unserved")
         cluster.create_pods([probe])
         url = f"{daemon.url}/debug/explain?pod=default/probe"
         cluster.run(cluster.api.post(RULES, {"metadata": {"name": "broken"}, "spec": spec}))

@@ -61,8 +61,15 @@ def wheel(folder: str, work: Path, *, tag: str = "") -> list[str]:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     if tag:
-        who = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false")
-        for words in (("init",), (*who, "commit", "--allow-empty", "-m", "x"), ("tag", tag)):
+        identity = (
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.com",
+            "-c",
+            "commit.gpgsign=false",
+        )
+        for words in (("init",), (*identity, "commit", "--allow-empty", "-m", "x"), ("tag", tag)):
             git = str(shutil.which("git"))
             subprocess.run([git, *words], cwd=source, check=True, capture_output=True)
     subprocess.run(

@@ -17,7 +17,7 @@ PRIORITIES = (0, 0, 0, 5, 10)
 CPU = ("250m", "500m", "1", "1", "2")
 ALLOCATABLE_CPU = ("1", "1", "2", "2", "3", "4")
 ALLOCATABLE_PODS = ("1", "2", "3", "4", "110")
-OTHERS = ("second", "second", "second", "somebody-else")
+OTHERS = ("second", "second", "second", "unserved")
 """Scheduler names of some pods; the last one is of no profile."""
 WITHOUT = ("PodTopologySpread", "InterPodAffinity", "TaintToleration", "NodeResourcesFit")
 """Plugins of which the second profile lacks one."""
