@@ -189,8 +189,8 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a deleted nominated pod wakes no pod",
-        "kernel/engine/event_handlers",
-        "            self._core.queue.free_nomination(nominated)\n",
+        "kernel/queue/scheduling_queue",
+        "            self.free_nomination(nominated)\n",
         "            pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
