@@ -19,12 +19,13 @@ from e2e.support.cluster import Cluster
 from e2e.support.debian import ProgramNotFoundError, libraries, program
 from e2e.support.objects import Json
 from e2e.support.probing import status_of
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.scraping import create_workload_nodes, fetch, run_workload
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 from e2e.test_monitoring import MONITORING, alerts, panels
+from tests.support.ports import free_port
 
 NAMESPACE = "watched"
 RANGE = "20s"

@@ -18,7 +18,8 @@ from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.objects import Json
 from e2e.support.probing import status_of, unverified
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
+from tests.support.ports import free_port
 
 _LOOK_SECONDS = 0.25
 _READINESS = ("Ready", "ContainersReady")
