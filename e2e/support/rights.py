@@ -80,7 +80,10 @@ def scheduler_kubeconfig(cluster: Cluster, user: str = "e2e-stowage") -> Path:
 
 
 def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
-    """Create a service account with one of the manifests' ClusterRoles; return its kubeconfig."""
+    """Create a service account with one of the manifests' ClusterRoles; return its kubeconfig.
+
+    The API server applies the role when this returns.
+    """
     documents = yaml.safe_load_all(_RBAC.read_text())
     role = next(d for d in documents if d["metadata"]["name"] == role_name)
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
@@ -97,6 +100,10 @@ def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
     cluster.run(cluster.api.post(f"{_API}/clusterrolebindings", binding))
+    rule = role["rules"][0]
+    attributes = {"verb": rule["verbs"][0], "path": rule["nonResourceURLs"][0]}
+    user = f"system:serviceaccount:{namespace}:{name}"
+    _wait_until_applied(cluster, {"user": user, "nonResourceAttributes": attributes})
     return cluster.service_account_kubeconfig(namespace, name)
 
 
@@ -115,11 +122,16 @@ def _grant(cluster: Cluster) -> None:
     }
     cluster.run(cluster.api.post(f"{_API}/clusterroles", role))
     cluster.run(cluster.api.post(f"{_API}/clusterrolebindings", binding))
-    wait_for(lambda: _may_bind(cluster), "the API server to apply the new ClusterRole")
-
-
-def _may_bind(cluster: Cluster) -> bool:
     attributes = {"verb": "create", "resource": "pods", "subresource": "binding"}
-    review: Json = {"spec": {"user": "e2e", "groups": [GROUP], "resourceAttributes": attributes}}
+    review = {"user": "e2e", "groups": [GROUP], "resourceAttributes": attributes}
+    _wait_until_applied(cluster, review)
+
+
+def _wait_until_applied(cluster: Cluster, review: Json) -> None:
+    """Wait until the API server allows what a SubjectAccessReview asks: it caches roles."""
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    return bool(cluster.run(cluster.api.post(path, review))["status"]["allowed"])
+
+    def is_allowed() -> bool:
+        return bool(cluster.run(cluster.api.post(path, {"spec": review}))["status"]["allowed"])
+
+    wait_for(is_allowed, "the API server to apply the new ClusterRole")
