@@ -20,7 +20,7 @@ from e2e.support.debian import ProgramNotFoundError, libraries, program
 from e2e.support.objects import Json
 from e2e.support.probing import status_of
 from e2e.support.processes import Program
-from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.rights import grant, scheduler_kubeconfig, service_account
 from e2e.support.scraping import create_workload_nodes, fetch, run_workload
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
@@ -172,15 +172,7 @@ def token(cluster: Cluster) -> str:
     cluster.run(cluster.api.post(accounts, {"metadata": {"name": "prometheus"}}))
     documents = yaml.safe_load_all((MONITORING.parent / "base" / "rbac.yaml").read_text())
     [role] = [d for d in documents if d["metadata"]["name"] == "stowage-metrics-reader"]
-    group = "rbac.authorization.k8s.io"
-    role["metadata"]["name"] = "e2e-metrics-reader"
-    cluster.run(cluster.api.post(f"/apis/{group}/v1/clusterroles", role))
-    binding = {
-        "metadata": {"name": "e2e-metrics-reader"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "e2e-metrics-reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "default"}],
-    }
-    cluster.run(cluster.api.post(f"/apis/{group}/v1/clusterrolebindings", binding))
+    grant(cluster, "e2e-metrics-reader", role["rules"], service_account("default", "prometheus"))
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

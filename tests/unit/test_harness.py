@@ -150,11 +150,13 @@ class ForgetfulCluster:
 
     Attributes:
         requests: resources of the requests, in their order.
+        asked: what the last review asked.
     """
 
     def __init__(self, denials: int) -> None:
         self.api = self
         self.requests: list[str] = []
+        self.asked: Json = {}
         self._denials = denials
 
     def run(self, answer: Json) -> Json:
@@ -165,6 +167,7 @@ class ForgetfulCluster:
         self.requests.append(resource)
         if resource != "subjectaccessreviews":
             return body
+        self.asked = body["spec"]
         self._denials -= 1
         return {"status": {"allowed": self._denials < 0}}
 
@@ -181,3 +184,22 @@ def test_a_reader_can_read_at_once() -> None:
 
     made = ["serviceaccounts", "clusterroles", "clusterrolebindings"]
     assert cluster.requests == [*made, *["subjectaccessreviews"] * 3, "token"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "identity"),
+    [
+        (rights.group("g"), {"user": "e2e", "groups": ["g"]}),
+        (rights.user("u"), {"user": "u"}),
+        (rights.service_account("ns", "a"), {"user": "system:serviceaccount:ns:a"}),
+    ],
+)
+def test_a_grant_asks_for_its_own_rule_and_subject(subject: Json, identity: Json) -> None:
+    """Any other question may be answered before the role is known, or never."""
+    cluster = ForgetfulCluster(denials=0)
+    rule = {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "patch"]}
+
+    rights.grant(cast("Cluster", cluster), "role", [rule], subject)
+
+    attributes = {"verb": "get", "group": "apps", "resource": "deployments", "subresource": "scale"}
+    assert cluster.asked == {"resourceAttributes": attributes, **identity}
