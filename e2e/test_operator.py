@@ -864,12 +864,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("spec", "said"), REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize(("spec", "expected"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_the_api_server_refuses(
-    cluster: Cluster, namespace: str, spec: Json, said: str
+    cluster: Cluster, namespace: str, spec: Json, expected: str
 ) -> None:
     """The API server rejects the Scheduler."""
-    with pytest.raises(ApiRefusedError, match=said):
+    with pytest.raises(ApiRefusedError, match=expected):
         scheduler(cluster, namespace, "main", **spec)
 
 

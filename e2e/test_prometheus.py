@@ -61,9 +61,9 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
     """The check of promtool includes the templates in annotations."""
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules()))
 
-    said = promtool(tmp_path, "check", "rules", "rules.yaml")
+    output = promtool(tmp_path, "check", "rules", "rules.yaml")
 
-    assert f"{len(list(alerts()))} rules found" in said
+    assert f"{len(list(alerts()))} rules found" in output
 
 
 def test_every_alert_fires_for_what_it_is_about(tmp_path: Path) -> None:
