@@ -13,8 +13,9 @@ from bench.objects import SCHEDULER_NAME
 from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.probing import status_of, unverified
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
 from e2e.support.stowage import start_stowage
+from tests.support.ports import free_port
 
 KUBE_SCHEDULER: Final = "kube-scheduler"
 """With its defaults: on large clusters it scores only some of the feasible nodes."""

@@ -87,6 +87,19 @@ def _harness(config: pytest.Config) -> str:
     return "kind" if kind.is_available() else "own"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep kubectl's and helm's caches in a folder of this test run.
+
+    They cache what an API server offers by its address, and another run may use that address too.
+    """
+    folder = tmp_path_factory.mktemp("caches")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("KUBECACHEDIR", "HELM_CACHE_HOME"):
+            patch.setenv(variable, str(folder / variable))
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config

@@ -73,7 +73,8 @@ def test_it_ends_in_time_when_the_api_server_is_gone(
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"), [(Answer(401, "Unauthorized"), "401"), (Answer(403, "Forbidden"), "403")]
+    ("answer", "expected"),
+    [(Answer(401, "Unauthorized"), "401"), (Answer(403, "Forbidden"), "403")],
 )
 def test_refused_credentials_are_named_and_tried_again(
     cluster: Cluster,
@@ -82,7 +83,7 @@ def test_refused_credentials_are_named_and_tried_again(
     namespace: str,
     run_stowage: StartStowage,
     answer: Answer,
-    said: str,
+    expected: str,
 ) -> None:
     """The daemon logs one line for each kind, however often it retries."""
     proxy.add(answer)
@@ -92,7 +93,7 @@ def test_refused_credentials_are_named_and_tried_again(
     lines = wait_for(lambda: complaints(daemon, "nodes"), "a complaint")
 
     assert len(lines) == 1
-    assert said in lines[0]
+    assert expected in lines[0]
     assert daemon.is_running()
     proxy.clear()
     wait_for(lambda: is_ready(daemon), "it to be ready")

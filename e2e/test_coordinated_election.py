@@ -16,7 +16,7 @@ from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.objects import Json, make_nodes, make_pods
 from e2e.support.placements import bindings_by_pod
 from e2e.support.processes import Program
-from e2e.support.rights import GROUP, scheduler_kubeconfig
+from e2e.support.rights import GROUP, grant, group, scheduler_kubeconfig
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
@@ -40,7 +40,12 @@ from scheduler.__main__ import main
 main()
 """
 _API = "/apis/coordination.k8s.io"
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+RULE = {
+    "apiGroups": ["coordination.k8s.io"],
+    "resources": ["leasecandidates"],
+    "verbs": ["get", "create", "update", "delete"],
+}
+"""The RBAC rule of `deploy/components/coordinated-election`."""
 
 
 @pytest.fixture(scope="module")
@@ -52,28 +57,9 @@ def choosing_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
         ControlPlane(Options(api_server_arguments=arguments)) as own,
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
-        grant(cluster)
+        grant(cluster, "stowage-candidates", [RULE], group(GROUP))
         cluster.create_nodes(make_nodes(4))
         yield cluster
-
-
-def grant(cluster: Cluster) -> None:
-    """Grant the RBAC rules of `deploy/components/coordinated-election`."""
-    name = "stowage-candidates"
-    rule = {
-        "apiGroups": ["coordination.k8s.io"],
-        "resources": ["leasecandidates"],
-        "verbs": ["get", "create", "update", "delete"],
-    }
-    role = {"metadata": {"name": name}, "rules": [rule]}
-    api = "rbac.authorization.k8s.io"
-    binding = {
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": api, "kind": "Group", "name": GROUP}],
-    }
-    cluster.run(cluster.api.post(f"{_RBAC}/clusterroles", role))
-    cluster.run(cluster.api.post(f"{_RBAC}/clusterrolebindings", binding))
 
 
 def candidates(cluster: Cluster) -> dict[str, str]:

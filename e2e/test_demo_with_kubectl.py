@@ -89,8 +89,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as demo:
         try:
             assert demo.stdout is not None
-            said = (re.search(r"export KUBECONFIG=(\S+)", line) for line in demo.stdout)
-            kubeconfig = next(found[1] for found in said if found)
+            exports = (re.search(r"export KUBECONFIG=(\S+)", line) for line in demo.stdout)
+            kubeconfig = next(found[1] for found in exports if found)
             yield Shell(folder, [kubectl], {"KUBECONFIG": kubeconfig}, home)
         finally:
             demo.terminate()

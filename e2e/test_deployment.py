@@ -21,7 +21,16 @@ from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import make_node, make_pod, make_pods
 from e2e.support.processes import Program
-from e2e.support.rights import ACCOUNT, granted, refused, unused, used
+from e2e.support.rights import (
+    ACCOUNT,
+    granted,
+    refused,
+    rules,
+    service_account,
+    unused,
+    used,
+    wait_until_applied,
+)
 from e2e.support.waiting import wait_for
 
 DEPLOY = CHECKOUT / "deploy"
@@ -52,7 +61,9 @@ def kubectl(cluster: Cluster, *arguments: str) -> str:
 @pytest.fixture
 def deployed(cluster: Cluster) -> Iterator[str]:
     """The base manifests, applied as README.md says."""
-    yield kubectl(cluster, "apply", "-k", "deploy/base")
+    applied = kubectl(cluster, "apply", "-k", "deploy/base")
+    wait_until_applied(cluster, next(rules()), service_account("stowage", "stowage"))
+    yield applied
     if cluster.control_plane is None:
         # Without a namespace controller a deletion never completes; that control plane is
         # discarded.

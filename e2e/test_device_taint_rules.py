@@ -12,7 +12,7 @@ from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.devices import Devices, make_device_pod
 from e2e.support.objects import make_nodes
-from e2e.support.rights import GROUP, scheduler_kubeconfig
+from e2e.support.rights import GROUP, grant, group, scheduler_kubeconfig
 from e2e.support.scraping import fetch
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
@@ -20,7 +20,12 @@ from e2e.support.waiting import wait_for
 GATE = "--feature-gates=DRADeviceTaintRules=true"
 TOLD = "1 cannot allocate all claims"
 RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+RULE = {
+    "apiGroups": ["resource.k8s.io"],
+    "resources": ["devicetaintrules"],
+    "verbs": ["list", "watch"],
+}
+"""The RBAC rule of docs/devices.md."""
 
 
 @pytest.fixture(scope="module")
@@ -32,26 +37,8 @@ def cluster_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clu
         ControlPlane(Options(api_server_arguments=arguments)) as own,
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
-        grant(cluster)
+        grant(cluster, "stowage-taint-rules", [RULE], group(GROUP))
         yield cluster
-
-
-def grant(cluster: Cluster) -> None:
-    """Grant the RBAC rules of docs/devices.md."""
-    rule = {
-        "apiGroups": ["resource.k8s.io"],
-        "resources": ["devicetaintrules"],
-        "verbs": ["list", "watch"],
-    }
-    role = {"metadata": {"name": "stowage-taint-rules"}, "rules": [rule]}
-    api = "rbac.authorization.k8s.io"
-    binding = {
-        "metadata": {"name": "stowage-taint-rules"},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "stowage-taint-rules"},
-        "subjects": [{"apiGroup": api, "kind": "Group", "name": GROUP}],
-    }
-    cluster.run(cluster.api.post(f"{_RBAC}/clusterroles", role))
-    cluster.run(cluster.api.post(f"{_RBAC}/clusterrolebindings", binding))
 
 
 def test_a_rule_keeps_pods_away_until_it_goes(cluster_with_rules: Cluster, tmp_path: Path) -> None:

@@ -92,10 +92,10 @@ def test_each_pod_of_a_template_gets_a_device_of_its_own(
         check(cluster, devices, namespace)
 
         cluster.create_pods([make_device_pod("late", namespace, template="one")])
-        said = wait_for(
+        events = wait_for(
             lambda: cluster.events(namespace, "FailedScheduling", about="late"), "late to be told"
         )
-        assert "4 cannot allocate all claims" in said[-1]["note"]
+        assert "4 cannot allocate all claims" in events[-1]["note"]
 
         cluster.delete_pods(namespace, ["p-3"])
         cluster.wait_until_bound(namespace)
@@ -122,17 +122,17 @@ def test_devices_are_kept_until_the_last_pod_of_a_shared_claim_has_ended(
     cluster.wait_until_bound(namespace)
     cluster.create_pods([make_device_pod("big", namespace, template="two")])
 
-    def said(name: str) -> str:
+    def message(name: str) -> str:
         conditions = cluster.pod(namespace, name).get("status", {}).get("conditions") or []
         return next((str(each.get("message", "")) for each in conditions), "")
 
-    wait_for(lambda: said("big").endswith(f"expected start {END}"), "devices to be kept")
+    wait_for(lambda: message("big").endswith(f"expected start {END}"), "devices to be kept")
     cluster.create_pods([make_device_pod("small", namespace, template="one")])
-    wait_for(lambda: "cannot allocate all claims" in said("small"), "small to be told")
+    wait_for(lambda: "cannot allocate all claims" in message("small"), "small to be told")
 
     cluster.delete_pods(namespace, ["first"])
     wait_for(lambda: len(readers_of(_shared(devices, namespace))) == 1, "the claim to be shared")
-    assert said("big").endswith(f"expected start {END}")
+    assert message("big").endswith(f"expected start {END}")
     cluster.delete_pods(namespace, ["second"])
     cluster.wait_until_bound(namespace, but=1)
 
@@ -383,8 +383,8 @@ def test_explain_says_which_pods_have_the_devices_and_what_would_help(
     [lower] = by_kind["lowerCount"]["edits"]
     assert (lower["template"], lower["count"], lower["atMost"]) == ("two", 2, 1)
     [free] = by_kind["freeClaim"]["edits"]
-    said = ask(cluster.kubeconfig, f"{namespace}/late").stdout.splitlines()[1]
-    assert said.startswith("  Fits nowhere. Ask for 1 device instead of 2 in request")
+    output = ask(cluster.kubeconfig, f"{namespace}/late").stdout.splitlines()[1]
+    assert output.startswith("  Fits nowhere. Ask for 1 device instead of 2 in request")
 
     cluster.delete_pods(namespace, [name.rpartition("/")[2] for name in free["pods"]])
     cluster.wait_until_bound(namespace)

@@ -20,7 +20,7 @@ from e2e.support.certificates import Authority, KeyPair
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.objects import Json, make_node, make_pod
-from e2e.support.rights import GROUP
+from e2e.support.rights import GROUP, grant, service_account, user
 from e2e.support.waiting import wait_for
 
 OPEN = ("/healthz", "/livez", "/readyz")
@@ -70,30 +70,9 @@ def callers(cluster: Cluster, authority: Authority, tmp_path: Path) -> dict[str,
     for name in ("reader", "nobody"):
         body = {"metadata": {"name": name}}
         ensure(cluster, "/api/v1/namespaces/callers/serviceaccounts", body)
-    ensure(
-        cluster,
-        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-        {
-            "metadata": {"name": "e2e-reader"},
-            "rules": [{"nonResourceURLs": [*GUARDED, "/debug/*"], "verbs": ["get"]}],
-        },
-    )
-    ensure(
-        cluster,
-        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-        {
-            "metadata": {"name": "e2e-reader"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "e2e-reader",
-            },
-            "subjects": [
-                {"kind": "ServiceAccount", "name": "reader", "namespace": "callers"},
-                {"kind": "User", "name": "scraper", "apiGroup": "rbac.authorization.k8s.io"},
-            ],
-        },
-    )
+    rule = {"nonResourceURLs": [*GUARDED, "/debug/*"], "verbs": ["get"]}
+    # The API server applies the binding to all subjects at once.
+    grant(cluster, "e2e-reader", [rule], service_account("callers", "reader"), user("scraper"))
     return {
         "anonymous": Caller(),
         "bad token": Caller("not-a-token"),

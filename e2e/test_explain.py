@@ -16,7 +16,7 @@ from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json, make_node, make_pod
-from e2e.support.rights import reader
+from e2e.support.rights import grant, reader, service_account
 from e2e.support.waiting import wait_for
 
 RIGHTS = CHECKOUT / "deploy" / "examples" / "explain-rights.yaml"
@@ -75,27 +75,14 @@ def all_were_tried(cluster: Cluster, namespace: str, pods: list[Json]) -> bool:
     return all(cluster.scheduled_condition(namespace, name) is not None for name in names)
 
 
-def account(cluster: Cluster, namespace: str, name: str, *, has_rights: bool) -> Path:
+def kubeconfig_of(cluster: Cluster, namespace: str, name: str, *, has_rights: bool) -> Path:
     """Return the kubeconfig of a ServiceAccount with the example's permissions, or with none."""
-    api = "/apis/rbac.authorization.k8s.io/v1"
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     cluster.run(cluster.api.post(path, {"metadata": {"name": name}}))
     if has_rights:
         [role] = yaml.safe_load_all(RIGHTS.read_text())
-        called = f"{namespace}-{name}"
-        role["metadata"]["name"] = called
-        group = "rbac.authorization.k8s.io"
-        binding = {
-            "metadata": {"name": called},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": called},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-        }
-        cluster.run(cluster.api.post(f"{api}/clusterroles", role))
-        cluster.run(cluster.api.post(f"{api}/clusterrolebindings", binding))
-    kubeconfig = cluster.service_account_kubeconfig(namespace, name)
-    if has_rights:
-        wait_for(lambda: ask(kubeconfig).returncode == 0, "the API server to know the new role")
-    return kubeconfig
+        grant(cluster, f"{namespace}-{name}", role["rules"], service_account(namespace, name))
+    return cluster.service_account_kubeconfig(namespace, name)
 
 
 def test_the_answer_is_what_the_pod_was_told(
@@ -111,7 +98,7 @@ def test_the_answer_is_what_the_pod_was_told(
     cluster.wait_until_bound(namespace, but=len(pods))
     wait_for(lambda: all_were_tried(cluster, namespace, pods), "the pods to be tried")
 
-    reader = account(cluster, namespace, "reader", has_rights=True)
+    reader = kubeconfig_of(cluster, namespace, "reader", has_rights=True)
     found = answers(reader, "-n", namespace)
 
     assert sorted(found) == sorted(f"{namespace}/{pod['metadata']['name']}" for pod in pods)
@@ -154,7 +141,7 @@ def test_pods_of_kube_scheduler_are_explained_as_well(
 
 def test_a_missing_right_is_one_message(cluster: Cluster, namespace: str) -> None:
     """The message names the kinds and the user; stdout stays empty."""
-    nobody = account(cluster, namespace, "nobody", has_rights=False)
+    nobody = kubeconfig_of(cluster, namespace, "nobody", has_rights=False)
 
     done = ask(nobody, "-n", namespace)
 

@@ -339,13 +339,13 @@ def test_it_reports_a_binding_and_makes_none(
         [event] = wait_for(
             lambda: cluster.events(namespace, "FailedScheduling"), "the event", UNCONFIRMED_SECONDS
         )
-        said = wait_for(lambda: cluster.scheduled_condition(namespace, "p"), "the condition")
-        assert said is not None
+        condition = wait_for(lambda: cluster.scheduled_condition(namespace, "p"), "the condition")
+        assert condition is not None
         extender.replies["bind"] = failing(404)
         wait_for(lambda: len(extender.bodies("bind")) > 1, "the extender to be asked again")
 
-    assert said["status"] == "False"
-    assert said["reason"] == "SchedulerError"
-    for told in (event["note"], said["message"]):
+    assert condition["status"] == "False"
+    assert condition["reason"] == "SchedulerError"
+    for told in (event["note"], condition["message"]):
         assert f"extender at URL {extender.url}" in told
         assert "reported the pod as bound, but the pod has no node" in told

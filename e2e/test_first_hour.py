@@ -182,8 +182,8 @@ def test_the_first_hour(hour: Hour, request: pytest.FixtureRequest) -> None:
 
 def look_around(hour: Hour) -> None:
     """Commands of the wheel work before there is a cluster."""
-    said = hour.shell.run("stowage version")
-    assert VERSIONS[0] in said
+    output = hour.shell.run("stowage version")
+    assert VERSIONS[0] in output
     where = hour.shell.run("(cd / && python -c 'import scheduler; print(scheduler.__file__)')")
     assert str(CHECKOUT) not in where
     assert "No pod waits" in hour.shell.run("kubectl stowage explain")
@@ -202,7 +202,7 @@ def install(hour: Hour) -> None:
     hour.shell.run(run)
     hour.wait_bound("hello")
     described = wait_for(
-        lambda: said if "Successfully assigned" in (said := hour.shell.run(describe)) else "",
+        lambda: output if "Successfully assigned" in (output := hour.shell.run(describe)) else "",
         "the event of the pod",
     )
     assert re.search(r"Normal\s+Scheduled\s+\S+\s+stowage\s", described)

@@ -366,7 +366,7 @@ def in_order(pod: Json) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "expected"),
     [
         pytest.param("plugins[0].name=x", "plugins/0", id="a plugin from nowhere"),
         pytest.param("replicas=0", "replicas", id="no replica"),
@@ -395,24 +395,24 @@ def in_order(pod: Json) -> Json:
         ),
     ],
 )
-def test_wrong_values_are_refused(helm_program: Path, value: str, said: str) -> None:
+def test_wrong_values_are_refused(helm_program: Path, value: str, expected: str) -> None:
     """The chart's schema rejects the value before helm sends anything."""
     told = helm(helm_program, "template", "stowage", CHART, f"--set={value}", fails=True)
 
-    assert said in told
+    assert expected in told
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         pytest.param("a.b", "beginning with a letter", id="no name of a Service"),
         pytest.param("1st", "beginning with a letter", id="a digit"),
         pytest.param("default", "expected another name", id="the account of every pod"),
     ],
 )
-def test_releases_that_cannot_be(helm_program: Path, name: str, said: str) -> None:
+def test_releases_that_cannot_be(helm_program: Path, name: str, expected: str) -> None:
     """The chart rejects names that the operator rejects, before any object exists."""
-    assert said in helm(helm_program, "template", name, CHART, fails=True)
+    assert expected in helm(helm_program, "template", name, CHART, fails=True)
 
 
 @pytest.fixture

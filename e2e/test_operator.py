@@ -24,7 +24,7 @@ from e2e.support.go_programs import CHECKOUT
 from e2e.support.kwok import start_kwok
 from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.probing import status_of
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
 from e2e.support.scraping import fetch
 from e2e.support.stowage import is_ready
 from e2e.support.waiting import wait_for
@@ -36,6 +36,7 @@ from scheduler.operator.configuring import plan
 from scheduler.operator.desired import desired
 from scheduler.operator.resources import Metadata, Scheduler
 from tests.support.pages import blocks, shown
+from tests.support.ports import free_port
 
 ACCOUNT = "system:serviceaccount:stowage-operator:stowage-operator"
 CONTROLLERS = (
@@ -863,12 +864,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("spec", "said"), REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize(("spec", "expected"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_the_api_server_refuses(
-    cluster: Cluster, namespace: str, spec: Json, said: str
+    cluster: Cluster, namespace: str, spec: Json, expected: str
 ) -> None:
     """The API server rejects the Scheduler."""
-    with pytest.raises(ApiRefusedError, match=said):
+    with pytest.raises(ApiRefusedError, match=expected):
         scheduler(cluster, namespace, "main", **spec)
 
 

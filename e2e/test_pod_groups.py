@@ -234,10 +234,10 @@ def test_room_is_kept_for_a_gang_that_waits_long(
     cluster.delete_pods("busy")
 
 
-def stating(name: str, cpu: str, **said: str) -> Json:
+def stating(name: str, cpu: str, **stated: str) -> Json:
     """Build a pod with an expected end."""
     pod = make_pod(name, namespace="busy", requests={"cpu": cpu})
-    annotations = {f"stowage.dev/{key.replace('_', '-')}": text for key, text in said.items()}
+    annotations = {f"stowage.dev/{key.replace('_', '-')}": text for key, text in stated.items()}
     pod["metadata"]["annotations"] = annotations
     return pod
 

@@ -19,12 +19,13 @@ from e2e.support.cluster import Cluster
 from e2e.support.debian import ProgramNotFoundError, libraries, program
 from e2e.support.objects import Json
 from e2e.support.probing import status_of
-from e2e.support.processes import Program, free_port
-from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.processes import Program
+from e2e.support.rights import grant, scheduler_kubeconfig, service_account
 from e2e.support.scraping import create_workload_nodes, fetch, run_workload
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 from e2e.test_monitoring import MONITORING, alerts, panels
+from tests.support.ports import free_port
 
 NAMESPACE = "watched"
 RANGE = "20s"
@@ -60,9 +61,9 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
     """The check of promtool includes the templates in annotations."""
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules()))
 
-    said = promtool(tmp_path, "check", "rules", "rules.yaml")
+    output = promtool(tmp_path, "check", "rules", "rules.yaml")
 
-    assert f"{len(list(alerts()))} rules found" in said
+    assert f"{len(list(alerts()))} rules found" in output
 
 
 def test_every_alert_fires_for_what_it_is_about(tmp_path: Path) -> None:
@@ -171,15 +172,7 @@ def token(cluster: Cluster) -> str:
     cluster.run(cluster.api.post(accounts, {"metadata": {"name": "prometheus"}}))
     documents = yaml.safe_load_all((MONITORING.parent / "base" / "rbac.yaml").read_text())
     [role] = [d for d in documents if d["metadata"]["name"] == "stowage-metrics-reader"]
-    group = "rbac.authorization.k8s.io"
-    role["metadata"]["name"] = "e2e-metrics-reader"
-    cluster.run(cluster.api.post(f"/apis/{group}/v1/clusterroles", role))
-    binding = {
-        "metadata": {"name": "e2e-metrics-reader"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "e2e-metrics-reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "default"}],
-    }
-    cluster.run(cluster.api.post(f"/apis/{group}/v1/clusterrolebindings", binding))
+    grant(cluster, "e2e-metrics-reader", role["rules"], service_account("default", "prometheus"))
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

@@ -23,7 +23,7 @@ from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json
 from e2e.support.processes import Program
-from e2e.support.rights import refused
+from e2e.support.rights import refused, service_account, wait_until_applied
 from e2e.support.storage import CONTROLLERS as STORAGE_CONTROLLERS, Storage, uses
 from e2e.support.varied_pods import varied_nodes, varied_pod
 from e2e.support.waiting import wait_for
@@ -89,12 +89,13 @@ class Shadow:
 
 def _account(cluster: Cluster) -> Path:
     api = "/apis/rbac.authorization.k8s.io/v1"
-    for document in yaml.safe_load_all(RBAC.read_text()):
+    documents = {each["kind"]: each for each in yaml.safe_load_all(RBAC.read_text())}
+    for kind, document in documents.items():
         path = {
             "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
             "ClusterRole": f"{api}/clusterroles",
             "ClusterRoleBinding": f"{api}/clusterrolebindings",
-        }[document["kind"]]
+        }[kind]
         for subject in document.get("subjects", ()):
             # Kustomize fills it in.
             subject["namespace"] = "kube-system"
@@ -103,6 +104,8 @@ def _account(cluster: Cluster) -> Path:
         except ApiRefusedError as error:
             if error.status != 409:
                 raise
+    rule = documents["ClusterRole"]["rules"][0]
+    wait_until_applied(cluster, rule, service_account("kube-system", "stowage-shadow"))
     return cluster.service_account_kubeconfig("kube-system", "stowage-shadow")
 
 

@@ -14,6 +14,7 @@ from e2e.support.cluster import Cluster
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.processes import Program
+from e2e.support.rights import grant, service_account
 from e2e.support.waiting import wait_for
 
 CONTROLLERS = (
@@ -54,20 +55,11 @@ def ask(cluster: Cluster, *options: str, kubeconfig: Path | None = None) -> Json
 
 def account_of_people(cluster: Cluster, namespace: str) -> Path:
     """Return the kubeconfig of an account that may only read the daemon's recording."""
-    api, group = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
     name = f"{namespace}-asks"
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     cluster.run(cluster.api.post(accounts, {"metadata": {"name": name}}))
-    rules = [{"nonResourceURLs": ["/debug/recording"], "verbs": ["get"]}]
-    cluster.run(
-        cluster.api.post(f"{api}/clusterroles", {"metadata": {"name": name}, "rules": rules})
-    )
-    binding = {
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }
-    cluster.run(cluster.api.post(f"{api}/clusterrolebindings", binding))
+    rule = {"nonResourceURLs": ["/debug/recording"], "verbs": ["get"]}
+    grant(cluster, name, [rule], service_account(namespace, name))
     return cluster.service_account_kubeconfig(namespace, name)
 
 

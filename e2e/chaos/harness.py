@@ -328,16 +328,16 @@ class Harness:
         wait_for(lambda: "Caches are synced" in program.log.read_text(), f"{replica.name} to sync")
         program.signal(SIGUSR2)
 
-        def said() -> str:
+        def log_text() -> str:
             with log.open("rb") as lines:
                 lines.seek(offset)
                 return lines.read().decode(errors="replace")
 
-        wait_for(lambda: _COMPARED in said(), f"{replica.name} to compare")
-        for line in said().splitlines():
+        wait_for(lambda: _COMPARED in log_text(), f"{replica.name} to compare")
+        for line in log_text().splitlines():
             if _MISMATCH in line:
                 self._violated("cache, snapshot and API agree", f"{replica.name}: {line[:300]}")
-        counted = _counted_nodes(said())
+        counted = _counted_nodes(log_text())
         there = len(world.run(world.cluster.api.list_items("/api/v1/nodes")))
         if counted is not None and counted != there:
             what = f"{replica.name} knows {counted} nodes, the API server {there}"
@@ -384,8 +384,8 @@ def _why(pod: Json) -> str:
     return f"{pod['metadata']['name']} ({labels.get('kind')}): {''.join(told) or 'nobody said why'}"
 
 
-def _counted_nodes(said: str) -> int | None:
+def _counted_nodes(text: str) -> int | None:
     """Return the number of nodes in a cache dump, without placeholders for deleted nodes."""
-    if "Dump of cached NodeInfo" not in said:
+    if "Dump of cached NodeInfo" not in text:
         return None
-    return len(re.findall(r'"ghost": false', said))
+    return len(re.findall(r'"ghost": false', text))

@@ -69,9 +69,9 @@ def _replayed(name: str, files: Sequence[Path]) -> Replayed:
         check=False,
         cwd=CHECKOUT,
     )
-    said = (done.stdout + done.stderr).strip()
-    found = _EVENTS.search(said)
+    output = (done.stdout + done.stderr).strip()
+    found = _EVENTS.search(output)
     events = int(found[1]) if found else 0
-    is_cut_off = _CUT_OFF in said
+    is_cut_off = _CUT_OFF in output
     is_identical = found is not None and (done.returncode == 0 or is_cut_off)
-    return Replayed(name, events, is_cut_off, "" if is_identical else said)
+    return Replayed(name, events, is_cut_off, "" if is_identical else output)

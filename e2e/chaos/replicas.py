@@ -23,11 +23,10 @@ from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.pod_groups import SCHEDULER_GATES
 from e2e.support.processes import Program
 from e2e.support.proxy import FaultProxy
-from e2e.support.rights import rules
+from e2e.support.rights import bind_role, grant, group, rules
 from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
 from e2e.support.tcp_relay import TcpRelay
-from e2e.support.waiting import wait_for
 
 ACCOUNTS = "chaos-accounts"
 """Namespace of the replicas' service accounts and lease."""
@@ -37,7 +36,6 @@ LEASE_SECONDS = 8.0
 _RENEW_SECONDS = 6.0
 _RETRY_SECONDS = 1.0
 _TOKEN_SECONDS = 6 * 3600
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _PAUSE_SECONDS = 1.0
 """Delay before an ended replica is restarted."""
 
@@ -266,26 +264,8 @@ class Replica:
 def grant_rights(cluster: Cluster) -> None:
     """Grant the replicas' accounts the rules of the manifests, with the name of their lease."""
     cluster.create_namespace(ACCOUNTS)
-    own = [{k: rule[k] for k in rule if k != "resourceNames"} for rule in rules()]
-    cluster.run(
-        cluster.api.post(f"{_RBAC}/clusterroles", {"metadata": {"name": "chaos"}, "rules": own})
-    )
-    group = "rbac.authorization.k8s.io"
-    accounts = {"kind": "Group", "apiGroup": group, "name": f"system:serviceaccounts:{ACCOUNTS}"}
+    accounts = group(f"system:serviceaccounts:{ACCOUNTS}")
     # kube-scheduler needs the permissions of its own roles.
-    for role in ("chaos", "system:kube-scheduler", "system:volume-scheduler"):
-        binding = {
-            "metadata": {"name": f"chaos-{role.replace(':', '-')}"},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-            "subjects": [accounts],
-        }
-        cluster.run(cluster.api.post(f"{_RBAC}/clusterrolebindings", binding))
-    wait_for(lambda: _may_bind(cluster), "the API server to know the replicas' rights")
-
-
-def _may_bind(cluster: Cluster) -> bool:
-    attributes = {"verb": "create", "resource": "pods", "subresource": "binding"}
-    groups = [f"system:serviceaccounts:{ACCOUNTS}"]
-    review = {"spec": {"user": "chaos", "groups": groups, "resourceAttributes": attributes}}
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    return bool(cluster.run(cluster.api.post(path, review))["status"]["allowed"])
+    for role in ("system:kube-scheduler", "system:volume-scheduler"):
+        bind_role(cluster, f"chaos-{role.replace(':', '-')}", role, accounts)
+    grant(cluster, "chaos", [*rules()], accounts)

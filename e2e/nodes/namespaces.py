@@ -44,8 +44,8 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"{' '.join(command)} took longer than {timeout:g} s") from error
     if done.returncode:
-        said = f"{done.stdout}{done.stderr}"[-4000:]
-        raise CommandError(f"{' '.join(command)} ended with {done.returncode}:\n{said}")
+        output = f"{done.stdout}{done.stderr}"[-4000:]
+        raise CommandError(f"{' '.join(command)} ended with {done.returncode}:\n{output}")
     return done.stdout
 
 

@@ -52,11 +52,11 @@ def agrees(lab: Lab, stowage: None) -> Iterator[None]:
     before = lab.logs("stowage", name)
     lab.signal(leader, signal.SIGUSR2)
 
-    def said() -> str:
+    def comparison() -> str:
         text = lab.logs("stowage", name).removeprefix(before)
         return text if "Cache comparer finished" in text else ""
 
-    assert "Cache mismatch" not in wait_for(said, "the comparer", 180)
+    assert "Cache mismatch" not in wait_for(comparison, "the comparer", 180)
 
 
 # --- refused --------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def test_the_operator_runs_as_any_user(lab: Lab, overlay: Overlay) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "expected"),
     [
         pytest.param("--record=/none", "--record /none: Read-only file system", id="record"),
         pytest.param("--cert-dir=/none", "--cert-dir=/none: cannot be written", id="cert-dir"),
@@ -197,10 +197,10 @@ def test_the_operator_runs_as_any_user(lab: Lab, overlay: Overlay) -> None:
         pytest.param("--secure-port=80000", "secure-port", id="port"),
     ],
 )
-def test_why_a_pod_does_not_start(lab: Lab, overlay: Overlay, flag: str, said: str) -> None:
+def test_why_a_pod_does_not_start(lab: Lab, overlay: Overlay, flag: str, expected: str) -> None:
     """The last line of the log gives the reason, and there is no traceback."""
     with lab.applied(overlay(patches=[argument(flag)])):
-        assert said in failed(lab)[-1]
+        assert expected in failed(lab)[-1]
 
 
 def test_why_a_pod_with_a_wrong_extender_does_not_start(

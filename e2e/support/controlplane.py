@@ -25,16 +25,14 @@ from e2e.support.certificates import Authority, KeyPair, service_account_key
 from e2e.support.go_programs import CONTROL_PLANE, build
 from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.probing import status_of, unverified
-from e2e.support.processes import Program, ProgramError, free_port, raise_open_file_limit
+from e2e.support.processes import Program, raise_open_file_limit
+from tests.support.ports import free_port
 
 SCHEDULER_REQUESTS_PER_SECOND = 5000
 """Client QPS of kube-scheduler; at its default of 50, tests would measure the rate limit."""
 
 _FILLING_SECONDS = 300
 """Startup timeout of the API server; filling its watch cache with 500,000 pods takes minutes."""
-
-_STARTS = 3
-"""Attempts to start when another process takes a chosen port first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +105,11 @@ class ControlPlane:
         self._admin_context.load_cert_chain(
             self.directory / "admin.crt", self.directory / "admin.key"
         )
-        for left in reversed(range(_STARTS)):
-            try:
-                self._start_programs(binary)
-            except ProgramError as error:
-                self._stop_programs()
-                if left == 0 or "address already in use" not in str(error):
-                    raise
-            else:
-                break
+        try:
+            self._start_programs(binary)
+        except BaseException:
+            self._stop_programs()
+            raise
         return self
 
     def stop(self) -> None:

@@ -100,14 +100,14 @@ def _fetch(command: list[str], folder: Path) -> None:
         # The package lists may be outdated or missing; only root can update them.
         if os.geteuid() == 0:
             _run(["apt-get", "update", "--quiet"], folder)
-        said = _run(command, folder)
-        if said:
-            raise ProgramNotFoundError(f"{' '.join(command)}: {said}")
+        output = _run(command, folder)
+        if output:
+            raise ProgramNotFoundError(f"{' '.join(command)}: {output}")
     for archive in folder.glob("*.deb"):
-        said = _run(["dpkg-deb", "--extract", str(archive), str(folder)], folder)
+        output = _run(["dpkg-deb", "--extract", str(archive), str(folder)], folder)
         archive.unlink()
-        if said:
-            raise ProgramNotFoundError(said)
+        if output:
+            raise ProgramNotFoundError(output)
 
 
 def _run(command: list[str], folder: Path) -> str:

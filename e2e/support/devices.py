@@ -2,10 +2,13 @@
 
 import asyncio
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from aiohttp import ClientError
 
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
@@ -23,6 +26,9 @@ without an owner."""
 RESOURCE: Final = "/apis/resource.k8s.io/v1"
 DRIVER: Final = "gpu.example.com"
 CLASS: Final = "gpu"
+
+_GONE = 410
+_REPEAT_SECONDS = 0.1
 
 Device = tuple[str, str, str]
 """(driver, pool, device name)."""
@@ -91,14 +97,30 @@ class Devices:
 
     @contextmanager
     def watched(self) -> Iterator["Watch"]:
-        """Watch the claims of all namespaces; the log is complete on exit."""
-        path = f"{RESOURCE}/resourceclaims"
-        version = self._cluster.run(self._cluster.api.get(f"{path}?limit=1"))["metadata"]
-        watch = Watch()
+        """Watch the claims of all namespaces; the log is complete on exit.
+
+        A watch that breaks off continues after the last event. If the API server has forgotten that
+        version, the claims are listed again.
+        """
+        api, path = self._cluster.api, f"{RESOURCE}/resourceclaims"
+        watch = Watch(version=_version(self._cluster.run(api.get(f"{path}?limit=1"))))
 
         async def follow() -> None:
-            async for kind, claim in self._cluster.api.watch(path, version["resourceVersion"]):
-                watch.take(kind, claim)
+            is_forgotten = False
+            while True:
+                try:
+                    if is_forgotten:
+                        found = await api.get(path)
+                        watch.restart(found["items"], _version(found))
+                        is_forgotten = False
+                    async for kind, claim in api.watch(path, str(watch.version)):
+                        watch.take(kind, claim)
+                except ApiRefusedError as error:
+                    is_forgotten |= error.status == _GONE
+                    print("watch of claims:", error, file=sys.stderr)
+                except (ClientError, OSError) as error:
+                    print("watch of claims:", repr(error), file=sys.stderr)
+                await asyncio.sleep(_REPEAT_SECONDS)
 
         async def begin() -> asyncio.Task[None]:
             return asyncio.create_task(follow())
@@ -122,12 +144,12 @@ class Devices:
             "metadata": {"generateName": "last-"},
             "spec": {"devices": {"requests": [_request({})]}},
         }
-        metadata = self._cluster.run(api.post(path, body))["metadata"]
-        last = int(metadata["resourceVersion"])
+        claim = self._cluster.run(api.post(path, body))
+        last = _version(claim)
         try:
             wait_for(lambda: watch.version >= last or task.done(), "the watch to deliver all")
         finally:
-            self._cluster.run(api.delete(f"{path}/{metadata['name']}"))
+            self._cluster.run(api.delete(f"{path}/{claim['metadata']['name']}"))
 
 
 @dataclass
@@ -197,19 +219,27 @@ class Watch:
     """Devices allocated to a claim while another claim held them."""
     allocations: int = 0
     version: int = 0
-    """Resource version of the last event."""
+    """Resource version of the last event, or of a list after it."""
     _holders: Holders = field(default_factory=Holders)
 
     def take(self, kind: str, claim: Json) -> None:
         """Record the next watch event."""
         uid, held = claim["metadata"]["uid"], self._holders.held
-        self.version = int(claim["metadata"]["resourceVersion"])
+        self.version = _version(claim)
         if kind == "DELETED":
             self._holders.delete(uid)
             return
         before = uid in held
         self.doubles += self._holders.give(claim)
         self.allocations += uid in held and not before
+
+    def restart(self, claims: Sequence[Json], version: int) -> None:
+        """Record the state of all claims at a version, after events were lost."""
+        before, self._holders = self._holders.held, Holders()
+        for claim in claims:
+            self.doubles += self._holders.give(claim)
+        self.allocations += len(self._holders.held.keys() - before.keys())
+        self.version = version
 
 
 def devices_of(claim: Json) -> list[Device]:
@@ -235,6 +265,11 @@ def make_device_pod(
     pod = make_pod(name, namespace=namespace, resourceClaims=[{"name": "device", **source}], **spec)
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "device"}]}
     return pod
+
+
+def _version(found: Json) -> int:
+    """Return the resource version of an object or a list."""
+    return int(found["metadata"]["resourceVersion"])
 
 
 def gpu_class() -> Json:

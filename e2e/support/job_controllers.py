@@ -21,8 +21,9 @@ from e2e.support.cluster import Cluster
 from e2e.support.go_programs import CHECKOUT, GoProgram, build
 from e2e.support.objects import Json
 from e2e.support.probing import status_of
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
 from e2e.support.waiting import wait_for
+from tests.support.ports import free_port
 
 _FOLDER: Final = CHECKOUT / "e2e" / "ecosystem"
 _READY_SECONDS: Final = 180.0

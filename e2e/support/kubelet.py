@@ -18,7 +18,9 @@ from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.objects import Json
 from e2e.support.probing import status_of, unverified
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
+from e2e.support.waiting import PATIENCE_SECONDS
+from tests.support.ports import free_port
 
 _LOOK_SECONDS = 0.25
 _READINESS = ("Ready", "ContainersReady")
@@ -84,9 +86,10 @@ class Kubelet:
 
     def __exit__(self, *_: object) -> None:
         self._asked_to_end.set()
-        self._thread.join()
+        self._thread.join(PATIENCE_SECONDS)
         if self.problem is not None:
             raise self.problem
+        assert not self._thread.is_alive(), "the kubelet does not end"
 
     def _work(self) -> None:
         try:

@@ -6,7 +6,8 @@ from pathlib import Path
 from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import KWOK, build
 from e2e.support.probing import status_of
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
+from tests.support.ports import free_port
 
 _STAGES = textwrap.dedent(
     """\

@@ -7,7 +7,6 @@ import ctypes
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -140,14 +139,6 @@ class Program:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def free_port() -> int:
-    """Return a loopback TCP port that was free at the time of the call."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def raise_open_file_limit() -> None:

@@ -1,14 +1,17 @@
 """Creates storage objects, and simulates a dynamic provisioner."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from aiohttp import ClientError
+
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.objects import Json
-from e2e.support.waiting import wait_for
+from e2e.support.waiting import PATIENCE_SECONDS, wait_for
 
 CONTROLLERS = (
     "persistentvolume-binder-controller",
@@ -126,23 +129,30 @@ def provisioner(
     """Provision volumes for claims with a selected node; reject the first, or delay all.
 
     Yield the list of requested node names, including rejected ones.
+
+    Raises:
+        Exception: the provisioner has ended with this error.
     """
     asked: list[str] = []
+    in_hand: set[str] = set()
     done: set[str] = set()
     ended = threading.Event()
+    problems: list[BaseException] = []
 
     def look() -> None:
         for name, claim in storage.claims(namespace).items():
             node = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
             if node is None or name in done:
                 continue
-            asked.append(node)
+            if name not in in_hand:
+                in_hand.add(name)
+                asked.append(node)
             path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
             if len(asked) <= refusals:
                 storage.patch(path, {"metadata": {"annotations": {SELECTED_NODE: None}}})
+                in_hand.remove(name)
                 continue
             ended.wait(seconds)
-            done.add(name)
             meta = claim["metadata"]
             reference = {
                 "kind": "PersistentVolumeClaim",
@@ -152,11 +162,23 @@ def provisioner(
                 "uid": meta["uid"],
             }
             class_name = claim["spec"]["storageClassName"]
-            storage.volume(f"made-{meta['uid']}", class_name, node, claimRef=reference)
+            try:
+                storage.volume(f"made-{meta['uid']}", class_name, node, claimRef=reference)
+            except ApiRefusedError as error:
+                if error.status != 409:  # An earlier attempt has created it.
+                    raise
+            done.add(name)
 
     def run() -> None:
-        while not ended.wait(0.1):
-            look()
+        try:
+            while not ended.wait(0.1):
+                try:
+                    look()
+                except (ApiRefusedError, ClientError) as refusal:
+                    # As a provisioner does, it tries again.
+                    print("provisioner:", repr(refusal), file=sys.stderr)
+        except BaseException as problem:  # noqa: BLE001 -- told by the thread of the test
+            problems.append(problem)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -164,4 +186,7 @@ def provisioner(
         yield asked
     finally:
         ended.set()
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
+        if problems:
+            raise problems[0]
+        assert not thread.is_alive(), "the provisioner does not end"

@@ -10,7 +10,8 @@ import yaml
 
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.probing import status_of, unverified
-from e2e.support.processes import Program, free_port
+from e2e.support.processes import Program
+from tests.support.ports import free_port
 
 
 def start_stowage(

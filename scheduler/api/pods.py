@@ -284,8 +284,10 @@ def _shared_shape(pod: Pod) -> PodShape:
 def _shared_kind(pod: Pod, shape: PodShape) -> PodKind:
     meta = pod.metadata
     own = (id(shape), meta.namespace, meta.labels, meta.owner_references)
-    said = meta.annotations
-    stated = () if said is NO_ANNOTATIONS or said == NO_ANNOTATIONS else (said,)
+    annotations = meta.annotations
+    stated = (
+        () if annotations is NO_ANNOTATIONS or annotations == NO_ANNOTATIONS else (annotations,)
+    )
     key = sha256(_encoder.encode((*own, *stated))).digest()
     found = _kinds.get(key)
     if found is None:

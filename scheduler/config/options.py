@@ -138,13 +138,13 @@ def _check_kubeconfig(options: RunOptions, written: KubeSchedulerConfiguration) 
     """
     in_file = written.client_connection.kubeconfig
     if options.kubeconfig and options.kubeconfig != in_file:
-        said = f'got "{in_file}"' if in_file else "got nothing"
+        actual = f'got "{in_file}"' if in_file else "got nothing"
         raise ConfigError(
             options.config,
             [
                 Problem(
                     ("clientConnection", "kubeconfig"),
-                    f'expected "{options.kubeconfig}" as in --kubeconfig, {said}; with --config '
+                    f'expected "{options.kubeconfig}" as in --kubeconfig, {actual}; with --config '
                     "the file says which cluster: write it there, or leave the flag out",
                 )
             ],

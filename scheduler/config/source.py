@@ -122,18 +122,18 @@ def _refuse_more(loader: _Loader, problems: Problems, lines: dict[Path, int]) ->
 def _add_syntax_error(
     error: yaml.MarkedYAMLError, problems: Problems, lines: dict[Path, int]
 ) -> None:
-    said = error.problem or error.context or "unreadable"
+    message = error.problem or error.context or "unreadable"
     mark = error.problem_mark or error.context_mark
-    if said == _NO_COLON:
+    if message == _NO_COLON:
         mark = error.context_mark
     if mark is not None:
         lines[()] = mark.line + 1
     column = f" at column {mark.column + 1}" if mark is not None else ""
-    hint = next((hint for fragment, hint in _HINTS.items() if fragment in said), "")
+    hint = next((hint for fragment, hint in _HINTS.items() if fragment in message), "")
     start = error.context_mark
     if start is not None and mark is not None and start.line < mark.line:
         hint += f" (in what begins in line {start.line + 1})"
-    problems.add((), f"not valid YAML{column}: {said}{hint}")
+    problems.add((), f"not valid YAML{column}: {message}{hint}")
 
 
 class _Reader:

@@ -204,9 +204,9 @@ class _Walker:
                 return self._scalar(described, value, path)
 
     def _unknown(self, name: str, fields: Iterable[str], path: Path) -> str:
-        said = self._hint(path, name)
-        if said is not None:
-            return said
+        hint = self._hint(path, name)
+        if hint is not None:
+            return hint
         known = f"; known here: {_listing(fields, _LISTED_FIELDS)}"
         return f"unknown field{did_you_mean(name, fields) or known}"
 

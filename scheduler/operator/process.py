@@ -159,6 +159,6 @@ async def _serve_health(port: int) -> web.AppRunner:
         try:
             await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104 - probes come from the node
         except OSError as problem:
-            said = Problem((), problem.strerror or str(problem))
-            raise ConfigError(f"--health-port={port}", [said]) from problem
+            cause = Problem((), problem.strerror or str(problem))
+            raise ConfigError(f"--health-port={port}", [cause]) from problem
     return runner

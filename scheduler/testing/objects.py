@@ -65,14 +65,14 @@ def pod(
     container: Manifest = {"name": "main", "image": "example/app:1"}
     if requests:
         container["resources"] = {"requests": dict(requests)}
-    said: Manifest = {"containers": [container], **spec}
+    pod_spec: Manifest = {"containers": [container], **spec}
     if priority is not None:
-        said["priority"] = priority
+        pod_spec["priority"] = priority
     if node:
-        said["nodeName"] = node
+        pod_spec["nodeName"] = node
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "labels": dict(labels or {})},
-        "spec": said,
+        "spec": pod_spec,
     }

@@ -72,7 +72,10 @@ def page(chromium: Browser) -> Iterator[Page]:
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(PATIENCE)
     opened = context.new_page()
-    opened.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    opened.on(
+        "console",
+        lambda message: problems.append(message.text) if message.type == "error" else None,
+    )
     opened.on("pageerror", lambda error: problems.append(str(error)))
     yield opened
     context.close()

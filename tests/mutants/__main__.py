@@ -68,8 +68,8 @@ def try_room(
         rest = {name: seconds for name, seconds in tests.items() if name not in own}
         test = planter.noticed_by(path, text, (own, rest))
         noticed += bool(test)
-        said = f"noticed by {test}" if test else f"MISSED by {len(own)} and {len(rest)}"
-        print(f"{number:3} {path}:{fault.line}  {fault.what}\n        {said}", flush=True)
+        outcome = f"noticed by {test}" if test else f"MISSED by {len(own)} and {len(rest)}"
+        print(f"{number:3} {path}:{fault.line}  {fault.what}\n        {outcome}", flush=True)
     return noticed
 
 

@@ -127,8 +127,8 @@ class Planter:
 
     def _run(self, plugin: object, arguments: Sequence[str], limit: float | None) -> str:
         """Run tests; gives the first that fails, or what else went wrong."""
-        said = self._copy / "said.txt"
-        process = _FORK.Process(target=_run_tests, args=(self._copy, said, plugin, arguments))
+        output = self._copy / "output.txt"
+        process = _FORK.Process(target=_run_tests, args=(self._copy, output, plugin, arguments))
         process.start()
         process.join(limit)
         if process.exitcode is None:
@@ -138,16 +138,16 @@ class Planter:
         if process.exitcode in (0, _NONE_LEFT):
             return ""
         if process.exitcode == _WRONGLY_ASKED:
-            sys.exit(said.read_text())
-        found = _FAILED.search(said.read_text())
+            sys.exit(output.read_text())
+        found = _FAILED.search(output.read_text())
         return found[1] if found else f"the end of pytest ({process.exitcode})"
 
 
-def _run_tests(copy: Path, said: Path, plugin: object, arguments: Sequence[str]) -> None:
+def _run_tests(copy: Path, output: Path, plugin: object, arguments: Sequence[str]) -> None:
     """In a process of its own, which begins with everything loaded that no fault is planted in."""
     os.setsid()
     os.chdir(copy)
-    with said.open("wb") as file:
+    with output.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:

@@ -64,12 +64,12 @@ def _looked_at(
         _come_and_go(profiles, cluster, pods)
     for pod in pods:
         answer = expected[pod.key]
-        said = _expected(answer, pod.pod.status.nominated_node_name)
+        theirs = _expected(answer, pod.pod.status.nominated_node_name)
         chosen = _chosen(profiles.framework_of(pod), cluster, pod)
-        if said == ERROR and chosen[0] == 1 and "Score plugin" in answer["error"]:
+        if theirs == ERROR and chosen[0] == 1 and "Score plugin" in answer["error"]:
             continue  # where one node fits, only people want its scores
-        if said != chosen:
-            yield Difference(f"{pod.key} {when}", "choice", said, chosen)
+        if theirs != chosen:
+            yield Difference(f"{pod.key} {when}", "choice", theirs, chosen)
 
 
 def _come_and_go(profiles: Profiles, cluster: ClusterState, pods: list[PodInfo]) -> None:

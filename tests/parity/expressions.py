@@ -51,7 +51,7 @@ def differences(theirs: Object, ours: Object, *, texts: bool = False) -> list[st
     if ("refused" in theirs) != ("refused" in ours):
         return [f"refused: expected {theirs.get('refused')!r}, got {ours.get('refused')!r}"]
     return [
-        f"device {index}: expected {_said(one)}, got {_said(two)}"
+        f"device {index}: expected {_text(one)}, got {_text(two)}"
         for index, (one, two) in enumerate(zip(theirs["verdicts"], ours["verdicts"], strict=True))
         if _kind(one) != _kind(two) or (texts and one.get("error") != two.get("error"))
     ]
@@ -61,7 +61,7 @@ def _kind(verdict: Object) -> str:
     return "error" if "error" in verdict else str(verdict["match"])
 
 
-def _said(verdict: Object) -> str:
+def _text(verdict: Object) -> str:
     return f"error {verdict['error']!r}" if "error" in verdict else str(verdict["match"])
 
 

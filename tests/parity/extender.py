@@ -50,45 +50,49 @@ def filtered(name: str, body: Object) -> Object | None:
             unresolvable[node] = f"{name} never takes {number}"
         if number > 5:
             passed.append(node)
-    said: Object = {"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable, "Error": ""}
+    answer: Object = {
+        "FailedNodes": failed,
+        "FailedAndUnresolvableNodes": unresolvable,
+        "Error": "",
+    }
     if name in ODD and mood % 2:
-        return _odd_filtered(mood // 2, body, said, passed)
+        return _odd_filtered(mood // 2, body, answer, passed)
     if body.get("NodeNames") is not None:
         # Go decodes keys case-insensitively.
-        return {**said, ("nodenames" if mood == 2 else "NodeNames"): passed}
+        return {**answer, ("nodenames" if mood == 2 else "NodeNames"): passed}
     items = [node for node in body["Nodes"]["items"] if node["metadata"]["name"] in passed]
-    return {**said, "Nodes": {"items": items}}
+    return {**answer, "Nodes": {"items": items}}
 
 
-def _odd_filtered(mood: int, body: Object, said: Object, passed: list[str]) -> Object:
+def _odd_filtered(mood: int, body: Object, answer: Object, passed: list[str]) -> Object:
     """Lacks what was expected, has more than that, or contradicts itself."""
     items = [{"metadata": {"name": node}} for node in passed]
     some = [node for node in passed if _number(node) % 3 == 0]
     match mood:
         case 1 if len(passed) == 1:
             # A node instead of its name; kube-scheduler would score several as empty.
-            return {**said, "Nodes": {"items": items}}
+            return {**answer, "Nodes": {"items": items}}
         case 2:
-            return {**said, "NodeNames": passed}
+            return {**answer, "NodeNames": passed}
         case 3:
             return {}
         case 4:
-            return {"Nodes": None, "NodeNames": None, **said, "FailedNodes": None}
+            return {"Nodes": None, "NodeNames": None, **answer, "FailedNodes": None}
         case 5:
-            said["FailedNodes"] = dict.fromkeys(_nodes_of(body), "")
+            answer["FailedNodes"] = dict.fromkeys(_nodes_of(body), "")
         case 6:
             # Passed, and given a reason.
-            said["FailedNodes"] = dict.fromkeys(_nodes_of(body), "contradicts itself")
+            answer["FailedNodes"] = dict.fromkeys(_nodes_of(body), "contradicts itself")
         case 7:
-            said["FailedAndUnresolvableNodes"] = dict.fromkeys(some, "contradicts itself")
+            answer["FailedAndUnresolvableNodes"] = dict.fromkeys(some, "contradicts itself")
         case 8 if body.get("NodeNames") is not None:
             passed = [*passed, "unknown"]
         case 9:
             items = [{"metadata": {"name": node}} for node in some]
-            return {**said, "Nodes": {"items": items}, "NodeNames": some}
+            return {**answer, "Nodes": {"items": items}, "NodeNames": some}
         case _:
             pass
-    return {**said, "Nodes": {"items": items}, "NodeNames": passed}
+    return {**answer, "Nodes": {"items": items}, "NodeNames": passed}
 
 
 def _odd_scores(mood: int, scores: list[Object]) -> list[Object]:

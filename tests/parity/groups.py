@@ -213,10 +213,10 @@ class Trial(Driving):
         else:
             super().carry_out(instruction)
 
-    def _note(self, uid: str, **said: str) -> None:
+    def _note(self, uid: str, **outcome: str) -> None:
         key = self._keys[uid]
         self._pods.setdefault(key, {"pod": key, "host": "", "reason": "", "message": ""})
-        self._pods[key].update(said)
+        self._pods[key].update(outcome)
 
 
 def _by_age(cluster: ClusterState) -> list[Any]:
@@ -251,10 +251,10 @@ def _differences(theirs: Object, ours: Object) -> Iterator[Difference]:
         yield from _unit(f"attempt {number}", expected, actual)
     tried = {pod["pod"] for unit in theirs["units"] for pod in unit["pods"]}
     for name in sorted(theirs["gated"].keys() | ours["gated"].keys()):
-        said = ours["gated"].get(name, {})
+        gates = ours["gated"].get(name, {})
         possible = theirs["gated"].get(name, {})
-        if name not in tried and not (said and said.items() <= possible.items()):
-            yield Difference(f"{name} gates", "gates", possible, said)
+        if name not in tried and not (gates and gates.items() <= possible.items()):
+            yield Difference(f"{name} gates", "gates", possible, gates)
 
 
 def _unit(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
@@ -273,9 +273,9 @@ def _unit(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
         yield Difference(
             f"{where} victims", "victims", expected.get("victims", []), actual["victims"]
         )
-    said, texts = actual["victimTexts"], expected.get("victimTexts", [])
-    if not set(said) <= set(texts):
-        yield Difference(f"{where} victims' texts", "victimTexts", texts, said)
+    victim_texts, texts = actual["victimTexts"], expected.get("victimTexts", [])
+    if not set(victim_texts) <= set(texts):
+        yield Difference(f"{where} victims' texts", "victimTexts", texts, victim_texts)
     if _plain_condition(expected["condition"]) != _plain_condition(actual["condition"]):
         yield Difference(
             f"{where} condition", "condition", expected["condition"], actual["condition"]
@@ -379,7 +379,7 @@ def _ends(answer: Object) -> Iterator[str]:
             if len(pod["best"]) > 1:
                 yield "a choice among equals"
     for gates in (answer["gated"] or {}).values():
-        yield from (f"gate {gate}: {said[0].split(chr(34))[0]}" for gate, said in gates.items())
+        yield from (f"gate {gate}: {texts[0].split(chr(34))[0]}" for gate, texts in gates.items())
 
 
 def _print_limited(count: int, line: str) -> None:

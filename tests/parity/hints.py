@@ -412,7 +412,7 @@ def main() -> int:
     parser.add_argument("--family", action="append", choices=FAMILIES)
     arguments = parser.parse_args()
     first, last = (int(part) for part in arguments.seeds.split(":"))
-    said: Counter[tuple[str, str]] = Counter()
+    hints: Counter[tuple[str, str]] = Counter()
     asked = refused = differing = 0
     with running(hints_command()) as oracle:
         for family in arguments.family or FAMILIES:
@@ -424,14 +424,16 @@ def main() -> int:
                         refused += 1
                         continue
                     asked += 1
-                    said.update((p, h) for says in theirs.values() for p, h in says.items())
+                    hints.update((p, h) for says in theirs.values() for p, h in says.items())
                     found = differences(theirs, ours)
                     differing += bool(found)
                     if found and differing <= PRINTED:
                         print(f"{family}:{seed} question {i}: {found[0]}", flush=True)
     print(f"{asked} questions, {refused} about objects the API refuses, {differing} differ")
     for plugin in HINTING:
-        print(f"    {plugin}: {said[plugin, 'Queue']} Queue, {said[plugin, 'QueueSkip']} QueueSkip")
+        print(
+            f"    {plugin}: {hints[plugin, 'Queue']} Queue, {hints[plugin, 'QueueSkip']} QueueSkip"
+        )
     return 1 if differing else 0
 
 

@@ -27,13 +27,15 @@ def test_recorded_expressions_get_the_same_verdicts() -> None:
 @pytest.mark.parity
 def test_recorded_expressions_meet_every_verdict() -> None:
     """A recording in which all expressions failed would prove nothing."""
-    said = Counter(
+    counts = Counter(
         "error" if "error" in verdict else str(verdict["match"])
         for case in recorded_cases(EXPRESSIONS)
         for verdict in case["verdicts"]
     )
 
-    assert min(said[kind] for kind in ("True", "False", "error")) > DEVICES * EXPRESSION_CASES // 20
+    assert (
+        min(counts[kind] for kind in ("True", "False", "error")) > DEVICES * EXPRESSION_CASES // 20
+    )
 
 
 def test_a_seed_asks_the_same_question_again() -> None:

@@ -34,7 +34,7 @@ def test_recorded_changes_wake_the_same_pods() -> None:
 @pytest.mark.parity
 def test_recorded_changes_meet_every_hint() -> None:
     """Each plugin says both, except the one that is always woken."""
-    said = Counter(
+    counts = Counter(
         (plugin, hint)
         for case in recorded_cases(HINTS)
         for question in case["questions"]
@@ -43,7 +43,7 @@ def test_recorded_changes_meet_every_hint() -> None:
     )
 
     expected = {(plugin, hint) for plugin in HINTING for hint in ("Queue", "QueueSkip")}
-    assert expected - set(said) == {("NodeName", "QueueSkip")}
+    assert expected - set(counts) == {("NodeName", "QueueSkip")}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

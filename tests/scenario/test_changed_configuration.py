@@ -106,8 +106,8 @@ def test_weights_change_under_load(file: Path, tmp_path: Path) -> None:
         await world.stop_daemon()
 
     play(story)
-    status, said = replay(*directory.iterdir())
-    assert (status, said.endswith(" events: identical\n")) == (0, True), said
+    status, output = replay(*directory.iterdir())
+    assert (status, output.endswith(" events: identical\n")) == (0, True), output
 
 
 def test_broken_and_mended(file: Path) -> None:
@@ -189,9 +189,11 @@ def test_what_is_read_once_is_refused(file: Path) -> None:
         with capture_logs() as logs:
             world.daemon.reloader.look()
 
-        said = logs[0]["err"]
-        assert "leaderElection.leaderElect: cannot change without a restart: False is in " in said
-        assert "leaderElection.leaseDuration: cannot change" in said
+        message = logs[0]["err"]
+        assert (
+            "leaderElection.leaderElect: cannot change without a restart: False is in " in message
+        )
+        assert "leaderElection.leaseDuration: cannot change" in message
         assert world.daemon.reloader.in_force.profiles[0].plugin_config != PACKING["pluginConfig"]
         assert metrics(world)["stowage_config_reload_success"] == 0.0
 

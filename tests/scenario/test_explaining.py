@@ -45,11 +45,11 @@ class Asking:
 
     async def state(self, pod: str) -> Object:
         """Where it says that the pod is; times are checked, and left out."""
-        said: Object = (await self.explain(pod))["schedulingState"]
+        reported: Object = (await self.explain(pod))["schedulingState"]
         for name in ("since", "until"):
-            if name in said:
-                datetime.fromisoformat(said.pop(name))
-        return said
+            if name in reported:
+                datetime.fromisoformat(reported.pop(name))
+        return reported
 
 
 def asking(
@@ -74,8 +74,8 @@ def plugin_options(*plugins: Any) -> dict[str, Any]:
     return {"config": {**config, **NEVER}, "out_of_tree": out_of_tree}
 
 
-def story_of(said: Object) -> list[tuple[int, str, str]]:
-    return [(entry["attempt"], entry["what"], entry["detail"]) for entry in said["story"]]
+def story_of(state: Object) -> list[tuple[int, str, str]]:
+    return [(entry["attempt"], entry["what"], entry["detail"]) for entry in state["story"]]
 
 
 def test_a_rejected_pod_waits_for_events() -> None:
@@ -86,7 +86,7 @@ def test_a_rejected_pod_waits_for_events() -> None:
         await asked.world.rejected("huge")
 
         answer = await asked.explain("huge", "&nodes=all")
-        said = await asked.state("huge")
+        state = await asked.state("huge")
 
         condition = asked.world.condition("huge")
         assert condition is not None
@@ -100,13 +100,13 @@ def test_a_rejected_pod_waits_for_events() -> None:
             }
         ]
         assert condition["message"].startswith(answer["message"])
-        assert said.pop("message") == condition["message"]
-        [wakes] = said.pop("waitsFor")
+        assert state.pop("message") == condition["message"]
+        [wakes] = state.pop("waitsFor")
         assert wakes["plugin"] == "NodeResourcesFit"
         assert any(event.startswith("NodeAdd") for event in wakes["events"])
-        assert story_of(said) == [(1, "failed", condition["message"])]
-        del said["story"]
-        assert said == {
+        assert story_of(state) == [(1, "failed", condition["message"])]
+        del state["story"]
+        assert state == {
             "place": "unschedulable",
             "leading": True,
             "attempts": 1,
@@ -125,11 +125,11 @@ def test_a_gated_pod_names_its_gate() -> None:
         await asked.world.until(lambda: queue.counts().gated == 1, "the pod")
 
         answer = await asked.explain("gated")
-        said = answer["schedulingState"]
+        state = answer["schedulingState"]
 
-        assert (said["place"], said["gatedBy"]) == ("gated", "SchedulingGates")
-        assert said.get("attempts", 0) == 0
-        [wakes] = said["waitsFor"]
+        assert (state["place"], state["gatedBy"]) == ("gated", "SchedulingGates")
+        assert state.get("attempts", 0) == 0
+        [wakes] = state["waitsFor"]
         assert wakes["plugin"] == "SchedulingGates"
         assert answer["preEnqueue"]["plugin"] == "SchedulingGates"
         assert "counts" not in answer
@@ -156,12 +156,12 @@ def test_after_an_error_it_backs_off_until_a_time() -> None:
         await asked.world.rejected("p", reason="SchedulerError")
 
         answer = await asked.explain("p")
-        said = answer["schedulingState"]
+        state = answer["schedulingState"]
 
-        assert said["place"] == "backoff"
-        wait = datetime.fromisoformat(said["until"]) - datetime.fromisoformat(said["since"])
+        assert state["place"] == "backoff"
+        wait = datetime.fromisoformat(state["until"]) - datetime.fromisoformat(state["since"])
         assert 490 <= wait.total_seconds() <= 510
-        assert "broken" in said["message"]
+        assert "broken" in state["message"]
         assert "broken" in answer["error"]
 
     asking(story, **plugin_options(Breaks))
@@ -184,16 +184,16 @@ def test_a_held_pod_names_its_holder() -> None:
         await asked.world.until(lambda: len(waiting) == 1, "the pod to be held")
 
         answer = await asked.explain("p")
-        said = answer["schedulingState"]
+        state = answer["schedulingState"]
 
-        assert (said["place"], said["node"]) == ("held", "n")
-        [hold] = said["heldBy"]
+        assert (state["place"], state["node"]) == ("held", "n")
+        [hold] = state["heldBy"]
         assert hold["plugin"] == "Holds"
-        wait = datetime.fromisoformat(hold["until"]) - datetime.fromisoformat(said["since"])
+        wait = datetime.fromisoformat(hold["until"]) - datetime.fromisoformat(state["since"])
         assert 590 <= wait.total_seconds() <= 610
         assert answer["placed"]["node"] == "n"
         assert answer["placed"]["fits"] is True
-        assert [what for _, what, _ in story_of(said)] == ["assumed", "reserved", "held"]
+        assert [what for _, what, _ in story_of(state)] == ["assumed", "reserved", "held"]
 
     asking(story, **plugin_options(Holds))
 
@@ -220,8 +220,8 @@ def test_a_pod_on_its_way_says_how_far_it_is() -> None:
         fault = asked.world.sandbox.faults.hang(path=BINDINGS)
         asked.world.pod("p")
         await asked.world.until(lambda: fault.hits, "the binding")
-        said = await asked.state("p")
-        assert (said["place"], said["node"]) == ("binding", "n")
+        state = await asked.state("p")
+        assert (state["place"], state["node"]) == ("binding", "n")
 
     async def there(asked: Asking) -> None:
         asked.world.node("other", cpu="8")
@@ -256,10 +256,10 @@ def test_a_preemptor_is_nominated() -> None:
         nominator = asked.world.daemon.driver.engine.core.queue.nominator
         await asked.world.until(lambda: len(nominator) == 1, "the nomination")
 
-        said = await asked.state("high")
+        state = await asked.state("high")
 
-        assert said["nominatedNode"] == "n"
-        assert said["place"] in ("gated", "unschedulable", "backoff")
+        assert state["nominatedNode"] == "n"
+        assert state["place"] in ("gated", "unschedulable", "backoff")
 
     asking(story, lambda world: world.node("n", cpu="1"))
 

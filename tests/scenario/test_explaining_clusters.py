@@ -110,14 +110,14 @@ def test_long_lists_come_in_pages_and_may_expire(
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "expected"),
     [
         pytest.param(403, "does not let you list nodes, which decisions depend on: ", id="403"),
         pytest.param(401, "does not know who you are: ", id="401"),
         pytest.param(500, "does not list nodes: ", id="500"),
     ],
 )
-def test_what_the_server_refuses_is_one_message(tmp_path: Path, code: int, said: str) -> None:
+def test_what_the_server_refuses_is_one_message(tmp_path: Path, code: int, expected: str) -> None:
     """No answer is made up of what could be read."""
 
     async def story(world: World, ask: Ask) -> None:
@@ -127,7 +127,7 @@ def test_what_the_server_refuses_is_one_message(tmp_path: Path, code: int, said:
         result = await ask()
 
         assert (result.exit_code, result.stdout) == (2, "")
-        assert result.stderr == f"stowage explain: {world.sandbox.url} {said}because\n"
+        assert result.stderr == f"stowage explain: {world.sandbox.url} {expected}because\n"
 
     asking(tmp_path, story)
 

@@ -26,8 +26,8 @@ END = "2126-01-01T00:00:00Z"
 def stating(name: str, **annotations: str) -> Any:
     """A pod of half a core that says when it ends."""
     pod = pod_object(name, cpu="500m")
-    said = {f"stowage.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
-    pod["metadata"]["annotations"] = said
+    written = {f"stowage.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    pod["metadata"]["annotations"] = written
     return pod
 
 

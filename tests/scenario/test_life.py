@@ -188,30 +188,30 @@ def test_the_program_ends_on_sigterm(tmp_path: Path, signals: int, status: int, 
 
             program.send_signal(signal.SIGTERM)
             async with asyncio.timeout(LIMIT_SECONDS):
-                said = await said_until(program, b"Shutting down")
+                output = await output_until(program, b"Shutting down")
                 if signals > 1:
                     program.send_signal(signal.SIGTERM)
-                said += (await program.communicate())[1]
+                output += (await program.communicate())[1]
         finally:
             if program.returncode is None:
                 program.kill()
                 await program.wait()
-        assert program.returncode == status, said.decode()
-        assert b"Traceback" not in said
+        assert program.returncode == status, output.decode()
+        assert b"Traceback" not in output
         assert world.node_of("last") == node
 
     play(story)
 
 
-async def said_until(program: asyncio.subprocess.Process, words: bytes) -> bytes:
+async def output_until(program: asyncio.subprocess.Process, words: bytes) -> bytes:
     """What a program says up to a line with these words."""
     assert program.stderr is not None
-    said = b""
-    while words not in said:
+    output = b""
+    while words not in output:
         line = await program.stderr.readline()
-        assert line, said.decode()
-        said += line
-    return said
+        assert line, output.decode()
+        output += line
+    return output
 
 
 def test_changes_do_not_pile_up_while_nothing_is_scheduled() -> None:

@@ -103,9 +103,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_another_process_gives_the_same_answers(recorded: list[Path], hash_seed: str) -> None:
     """Whatever the order of its sets."""
-    status, said = replay_elsewhere(*recorded, hash_seed=hash_seed)
+    status, output = replay_elsewhere(*recorded, hash_seed=hash_seed)
 
-    assert (status, said.endswith(" events: identical\n")) == (0, True), said
+    assert (status, output.endswith(" events: identical\n")) == (0, True), output
 
 
 def test_answers_of_extenders_are_part_of_a_recording(tmp_path: Path) -> None:
@@ -132,9 +132,9 @@ def test_answers_of_extenders_are_part_of_a_recording(tmp_path: Path) -> None:
 
     play(story)
     files = list(tmp_path.iterdir())
-    status, said = replay(*files)
+    status, output = replay(*files)
 
-    assert (status, said.endswith(" events: identical\n")) == (0, True), said
+    assert (status, output.endswith(" events: identical\n")) == (0, True), output
     assert all(MARKER.encode() not in line for file in files for line in lines_of(file))
 
 
@@ -165,9 +165,9 @@ def rewritten(
 
 def test_a_rewritten_recording_is_the_same(recorded: list[Path], tmp_path: Path) -> None:
     """Nothing is lost between reading and writing."""
-    status, said = replay(rewritten(Recording(recorded), tmp_path / "same.recording"))
+    status, output = replay(rewritten(Recording(recorded), tmp_path / "same.recording"))
 
-    assert status == 0, said
+    assert status == 0, output
 
 
 def test_another_seed_is_told_apart(recorded: list[Path], tmp_path: Path) -> None:
@@ -175,12 +175,12 @@ def test_another_seed_is_told_apart(recorded: list[Path], tmp_path: Path) -> Non
     recording = Recording(recorded)
     other = rewritten(recording, tmp_path / "other.recording", seed=recording.header.seed + 1)
 
-    status, said = replay_elsewhere(other)
+    status, output = replay_elsewhere(other)
 
     assert status == 1
-    assert said.startswith("different at event ")
+    assert output.startswith("different at event ")
     assert re.search(
-        r": Decide limit=\d+\n", said
+        r": Decide limit=\d+\n", output
     )  # how many equal pods wait there is a matter of time
 
 
@@ -193,19 +193,21 @@ def test_a_missing_event_is_told_apart(recorded: list[Path], tmp_path: Path) -> 
         if isinstance(record.event, ObjectSet) and record.event.kind == "nodes"
     )
 
-    status, said = replay_elsewhere(rewritten(recording, tmp_path / "less.recording", without=node))
+    status, output = replay_elsewhere(
+        rewritten(recording, tmp_path / "less.recording", without=node)
+    )
 
     assert status == 1
-    assert said.startswith("different at event ")
+    assert output.startswith("different at event ")
 
 
 def test_nothing_secret_is_in_a_recording(recorded: list[Path]) -> None:
     """No environment, no arguments, no annotations, whether compressed or not."""
-    status, said = replay(*recorded, "--dump")
+    status, output = replay(*recorded, "--dump")
 
     assert status == 0
-    assert "secretive" in said
-    assert MARKER not in said
+    assert "secretive" in output
+    assert MARKER not in output
     for path in recorded:
         with path.open("rb") as file:
             assert not any(MARKER.encode() in line for line in _lines(file))
@@ -263,11 +265,11 @@ profiles:
 """
     )
 
-    status, said = replay(*recorded, "--config", config)
+    status, output = replay(*recorded, "--config", config)
 
-    assert status == 0, said
-    assert said.startswith("pods: ")
-    assert "elsewhere: 0" not in said
+    assert status == 0, output
+    assert output.startswith("pods: ")
+    assert "elsewhere: 0" not in output
 
 
 def test_the_last_minutes_are_kept_in_memory(tmp_path: Path) -> None:
@@ -290,12 +292,12 @@ def test_the_last_minutes_are_kept_in_memory(tmp_path: Path) -> None:
     play(story)
 
     assert replay(tmp_path / "young.recording")[0] == 0
-    status, said = replay(tmp_path / "short.recording")
+    status, output = replay(tmp_path / "short.recording")
     assert status == 2
-    assert "does not begin at the start" in said
-    status, said = replay(tmp_path / "short.recording", "--explain", "waits")
+    assert "does not begin at the start" in output
+    status, output = replay(tmp_path / "short.recording", "--explain", "waits")
     assert status == 0
-    assert "Insufficient cpu" in said
+    assert "Insufficient cpu" in output
 
 
 def test_a_crash_keeps_the_last_minutes(tmp_path: Path) -> None:

@@ -110,9 +110,9 @@ def replay(*arguments: str | Path) -> tuple[int, str]:
 
 def told(*arguments: str | Path) -> Any:
     """The answer of `stowage replay -o json`."""
-    status, said = replay(*arguments, "-o", "json")
-    assert status == 0, said
-    return json.loads(said)
+    status, output = replay(*arguments, "-o", "json")
+    assert status == 0, output
+    return json.loads(output)
 
 
 def configuration(recording: Path, target: Path, **changes: Any) -> Path:
@@ -150,16 +150,16 @@ def test_without_preemption_nobody_is_evicted(recorded: Path, tmp_path: Path) ->
     config = configuration(recorded, tmp_path / "mild.yaml", plugins={**plugins, **off})
 
     found = told(recorded, "--config", config)
-    status, said = replay(recorded, "--config", config)
+    status, output = replay(recorded, "--config", config)
 
     [high] = found["elsewhere"]
     assert (high["pod"], high["now"]) == ("default/high", None)
     assert (len(found["recorded"]["victims"]), found["now"]["victims"]) == (2, [])
     assert (found["now"]["placed"], found["now"]["pending"]) == (24, 1)
     assert status == 0
-    assert f"default/high: {high['recorded']} -> pending" in said
-    assert "Evicted then only:" in said
-    assert "waited, p99" in said
+    assert f"default/high: {high['recorded']} -> pending" in output
+    assert "Evicted then only:" in output
+    assert "waited, p99" in output
 
 
 def test_a_plugin_takes_part_on_trial(
@@ -207,12 +207,12 @@ def test_other_configurations_decide_at_the_recorded_time_of_day(
 )
 def test_what_is_no_plugin_is_said(recorded: Path, plugin: str, message: str) -> None:
     """On one line."""
-    status, said = replay(recorded, "--plugin", plugin)
+    status, output = replay(recorded, "--plugin", plugin)
 
     assert status == 2
-    assert said.startswith(f"stowage replay: --plugin {plugin}: ")
-    assert message in said
-    assert len(said.splitlines()) == 1
+    assert output.startswith(f"stowage replay: --plugin {plugin}: ")
+    assert message in output
+    assert len(output.splitlines()) == 1
 
 
 # --- directories ----------------------------------------------------------------------------------
@@ -289,10 +289,10 @@ def test_nothing_is_known_before_a_recording_begins(
     path = tmp_path / "a-0001.recording"
     rewritten(first, path, header=replace_fields(first.header, started=1e9))
 
-    status, said = replay(path, f"--at={moment}")
+    status, output = replay(path, f"--at={moment}")
 
     assert status == 2
-    assert f"--at {moment}: the recording begins at 2001-09-09T01:46:40Z" in said
+    assert f"--at {moment}: the recording begins at 2001-09-09T01:46:40Z" in output
 
 
 def test_a_difference_is_told_to_programs(recorded: Path, tmp_path: Path) -> None:
@@ -300,10 +300,10 @@ def test_a_difference_is_told_to_programs(recorded: Path, tmp_path: Path) -> Non
     recording = Recording(list(recorded.iterdir()))
     other = rewritten(recording, tmp_path / "x.recording", seed=recording.header.seed + 1)
 
-    status, said = replay(other, "-o", "json")
+    status, output = replay(other, "-o", "json")
     # A file that were still open would be told now.
     gc.collect()
-    found = json.loads(said)
+    found = json.loads(output)
 
     assert (status, found["identical"]) == (1, False)
     difference = found["difference"]

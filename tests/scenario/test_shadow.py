@@ -26,7 +26,7 @@ class Shadowed:
         self._process = process
         self.port = 0
 
-    async def until_said(self, text: str) -> str:
+    async def until_printed(self, text: str) -> str:
         """Wait for a line of the log."""
         assert self._process.stderr is not None
         async with asyncio.timeout(60):
@@ -57,9 +57,9 @@ class Shadowed:
         """End it as an operator does; gives its summaries."""
         self._process.terminate()
         async with asyncio.timeout(LIMIT_SECONDS):
-            said, _ = await self._process.communicate()
+            output, _ = await self._process.communicate()
         assert self._process.returncode == 0
-        return [json.loads(line) for line in said.splitlines()]
+        return [json.loads(line) for line in output.splitlines()]
 
 
 @asynccontextmanager
@@ -77,9 +77,9 @@ async def shadowing(world: World, tmp_path: Path, *options: str) -> AsyncIterato
     shadowed = Shadowed(process)
     try:
         if any(option.startswith("--secure-port") for option in options):
-            line = await shadowed.until_said("HTTPS port open")
+            line = await shadowed.until_printed("HTTPS port open")
             shadowed.port = int(line.split("port=")[1].split()[0].strip('"'))
-        await shadowed.until_said("Watching")
+        await shadowed.until_printed("Watching")
         watches = world.sandbox.faults.watches
         await world.until(lambda: any(each.kind is PODS for each in watches), "a watch on pods")
         yield shadowed

@@ -68,7 +68,7 @@ def test_a_sweep_ranks_the_points_of_a_grid(recorded: Path, tmp_path: Path) -> N
     grid, out = tmp_path / "grid.yaml", tmp_path / "out"
     grid.write_text(GRID)
 
-    said = sweep(recorded, "--grid", grid, "--jobs", 2, "-d", out)
+    output = sweep(recorded, "--grid", grid, "--jobs", 2, "-d", out)
 
     rows = pq.read_table(out / "results.parquet").to_pylist()
     every = [row for row in rows if row["workload"] == ""]
@@ -81,8 +81,8 @@ def test_a_sweep_ranks_the_points_of_a_grid(recorded: Path, tmp_path: Path) -> N
     least, most = sorted(packed, key=lambda row: row["config"])
     assert most["config"].endswith("MostAllocated")
     assert (least["moves"], most["moves"] > 0) == (0, True), "packing places pods elsewhere"
-    assert "* " in said
-    assert "7 runs" not in said, "a pipe is no terminal: no progress"
+    assert "* " in output
+    assert "7 runs" not in output, "a pipe is no terminal: no progress"
     assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "front.html").read_text()
     assert "<svg" in page
@@ -99,12 +99,12 @@ def test_a_configuration_that_places_nothing_is_last(recorded: Path, tmp_path: P
     )
     once = (recorded, "--configs", configs, "--jobs", 1, "-d", out)
 
-    said = sweep(*once).splitlines()
+    output = sweep(*once).splitlines()
     ranking = json.loads(sweep(*once, "-o", "json"))["ranking"]
 
-    [of_none] = [line for line in said if "other" in line]
+    [of_none] = [line for line in output if "other" in line]
     assert (of_none.count("none placed"), "*" in of_none) == (2, False)
-    assert "none placed: in a recording, no pod found a node." in said
+    assert "none placed: in a recording, no pod found a node." in output
     assert [(each["config"], each["waitP99"] is None) for each in ranking] == [
         ("recorded", False),
         ("other", True),
@@ -155,13 +155,13 @@ def test_a_configuration_that_is_wrong_fails_alone(recorded: Path, tmp_path: Pat
     (configs / "right.yaml").write_text(head + "profiles: [{schedulerName: stowage}]\n")
 
     out = ("--jobs", 1, "-d", tmp_path / "out", "-o", "json")
-    said = sweep(recorded, "--configs", configs, *out, status=1)
+    output = sweep(recorded, "--configs", configs, *out, status=1)
 
-    answer, *_ = said.splitlines()
+    answer, *_ = output.splitlines()
     told = json.loads(answer)
     assert {each["config"] for each in told["ranking"]} == {"recorded", "right"}
     assert "percentageOfNodesToScore" in told["failed"]["wrong"]
-    assert "stowage sweep: wrong: configuration wrong" in said
+    assert "stowage sweep: wrong: configuration wrong" in output
 
 
 def test_a_recording_that_is_damaged_is_told_though_others_are_whole(
@@ -172,10 +172,10 @@ def test_a_recording_that_is_damaged_is_told_though_others_are_whole(
     [whole] = recorded.iterdir()
     damaged.write_bytes(whole.read_bytes()[:-3])
 
-    said = sweep(damaged, recorded, "--jobs", 1, "-d", tmp_path / "out", status=1)
+    output = sweep(damaged, recorded, "--jobs", 1, "-d", tmp_path / "out", status=1)
 
     told = f"stowage sweep: recorded: {damaged}: it is damaged: it ends in the middle of a block"
-    assert told in said
+    assert told in output
 
 
 @pytest.mark.parametrize(
@@ -198,10 +198,10 @@ def test_a_wrong_option_has_one_message(
     # Nothing listens there, however long it is tried.
     monkeypatch.setattr(with_dask, "CONNECT_SECONDS", 0.1)
 
-    said = sweep(recorded, *arguments, "-d", tmp_path / "out", status=2)
+    output = sweep(recorded, *arguments, "-d", tmp_path / "out", status=2)
 
-    assert told in said
-    assert "Traceback" not in said
+    assert told in output
+    assert "Traceback" not in output
 
 
 def test_a_configuration_without_names_takes_no_pods_of_others(

@@ -129,8 +129,8 @@ def test_a_malformed_object_is_left_out() -> None:
 
         assert await world.bound("p") == ["n"]
         # A machine that stands still for a second is worth one of its own.
-        said = [entry for entry in logs if entry["log_level"] == "warning"]
-        warnings = [entry for entry in said if entry["event"] != "Event loop stalled"]
+        all_warnings = [entry for entry in logs if entry["log_level"] == "warning"]
+        warnings = [entry for entry in all_warnings if entry["event"] != "Event loop stalled"]
         assert len(warnings) == 1
         assert "default/broken" in str(warnings[0])
         assert world.sandbox.requests.count(verb="watch", resource="pods") == watches

@@ -107,10 +107,10 @@ def test_explain_asks_a_daemon_by_its_own_profiles(tmp_path: Path) -> None:
         daemon = ("--kubeconfig", config, "--daemon", url, "--insecure-skip-tls-verify")
 
         [ended] = await ask(("explain", *daemon, "p0", *JSON))
-        [said] = answer_of(ended)["pods"]
+        [pod_answer] = answer_of(ended)["pods"]
 
-        assert said["profile"] == "stowage"
-        scores = [node["scores"] for node in said["nodes"] if node["feasible"]]
+        assert pod_answer["profile"] == "stowage"
+        scores = [node["scores"] for node in pod_answer["nodes"] if node["feasible"]]
         assert scores
         assert all(list(each) == ["ImageLocality"] for each in scores)
 

@@ -98,8 +98,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def declared(project: Path, extra: str = "") -> set[str]:
     """What a project says that it needs."""
-    said = tomllib.loads(project.read_text())["project"]
-    needed = said["optional-dependencies"][extra] if extra else said["dependencies"]
+    metadata = tomllib.loads(project.read_text())["project"]
+    needed = metadata["optional-dependencies"][extra] if extra else metadata["dependencies"]
     return {canonicalize_name(Requirement(each).name) for each in needed}
 
 

@@ -46,7 +46,7 @@ def test_what_the_server_asks_for_again_is_sent_again(
     async def story() -> None:
         async with await Sandbox.start() as sandbox:
             sandbox.write_kubeconfig(tmp_path / "config")
-            async with Api.connect(tmp_path / "config") as api, asyncio.timeout(10):
+            async with Api.connect(tmp_path / "config") as api, asyncio.timeout(60):
                 fault = sandbox.faults.answer(status, verb=verb, times=1, retry_after_seconds=1)
                 version = (await api.get("/api/v1/nodes"))["metadata"]["resourceVersion"]
                 sandbox.create(node_object("n0"))

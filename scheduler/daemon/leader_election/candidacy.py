@@ -146,9 +146,9 @@ class Candidacy:
     async def _look(self) -> None:
         found = await self._record.get(_REQUEST_SECONDS)
         spec = None if found is None else found.spec
-        said = answer(spec, self._lease_name, self._version, self._clock.wall())
-        if said is not None:
-            await self._record.put(found, said, _REQUEST_SECONDS)
+        answered = answer(spec, self._lease_name, self._version, self._clock.wall())
+        if answered is not None:
+            await self._record.put(found, answered, _REQUEST_SECONDS)
 
     async def _withdraw(self) -> None:
         """Delete the candidate; log a failure: the next election then waits five seconds for it."""

@@ -101,12 +101,12 @@ def every_check(
 
     found, aside, outright = _past_pre_filter(find(()) if found is None else found, find)
     with framework.calls.unmeasured():
-        said_by_all = framework.filtering.every_verdict(found, pod, snapshot, nominated)
+        every_verdict = framework.filtering.every_verdict(found, pod, snapshot, nominated)
     alive = snapshot.table.alive
     verdicts = {
-        name: said
-        for name, said in _named(found, said_by_all)
-        if not _is_told_outright(said, alive, outright)
+        name: each
+        for name, each in _named(found, every_verdict)
+        if not _is_told_outright(each, alive, outright)
     }
     columns = _rejections_by_row(found, alive, outright, verdicts)
     names = [name for name, column in columns.items() if column.any()]
@@ -136,10 +136,10 @@ def _past_pre_filter(
     outright: dict[str, PluginRejection] = {}
     aside: set[str] = set()
     while found.verdicts is None:
-        said = found.pre_filter
-        rejection = rejection_of(said)
+        status = found.pre_filter
+        rejection = rejection_of(status)
         # If PreFilter results of several plugins have no common node, each plugin is an obstacle.
-        names = [said.plugin] if said.plugin else sorted(found.restricting)
+        names = [status.plugin] if status.plugin else sorted(found.restricting)
         aside.update(names)
         if not _is_told(rejection, outright.values()):
             outright.update(dict.fromkeys(names, rejection))
@@ -155,8 +155,8 @@ def _rejections_by_row(
 ) -> dict[str, NDArray[np.bool_]]:
     """Return by plugin the rows that it rejects in PreFilter, in Filter, or by PreFilterResult."""
     columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
-    for name, said in verdicts.items():
-        columns[name] = alive & (said.first != FEASIBLE)
+    for name, of_plugin in verdicts.items():
+        columns[name] = alive & (of_plugin.first != FEASIBLE)
     looked_at = None if found.verdicts is None else found.verdicts.rows
     if looked_at is not None:
         absent = alive.copy()
@@ -167,13 +167,13 @@ def _rejections_by_row(
 
 
 def _is_told_outright(
-    said: Verdicts, alive: NDArray[np.bool_], outright: Mapping[str, PluginRejection]
+    verdicts: Verdicts, alive: NDArray[np.bool_], outright: Mapping[str, PluginRejection]
 ) -> bool:
     """Return whether a filter rejects nodes for the reason of another plugin's PreFilter."""
-    rejected = np.flatnonzero(alive & (said.first != FEASIBLE))
+    rejected = np.flatnonzero(alive & (verdicts.first != FEASIBLE))
     if not outright or not len(rejected):
         return False
-    return _is_told(rejection_of(said.status(int(rejected[0]))), outright.values())
+    return _is_told(rejection_of(verdicts.status(int(rejected[0]))), outright.values())
 
 
 def _is_told(rejection: PluginRejection, others: Iterable[PluginRejection]) -> bool:

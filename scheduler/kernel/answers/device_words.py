@@ -139,8 +139,8 @@ def _together(found: DevicesTogetherObstacle) -> str:
     where = _count(found.nodes, "node")
     if not found.constraints:
         return f"on {where} each request finds devices, but not all of them together"
-    said = "; ".join(found.constraints)
-    return f"on {where} each request finds devices, but not together with: {said}"
+    constraints = "; ".join(found.constraints)
+    return f"on {where} each request finds devices, but not together with: {constraints}"
 
 
 def _allocated(found: AllocatedClaimObstacle) -> str:

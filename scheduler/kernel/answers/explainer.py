@@ -362,7 +362,7 @@ def _scored(
 def _current_placement(judgement: PodVerdict, node_name: str) -> CurrentPlacement:
     """Compare a pod's node with the other feasible nodes."""
     own, best = judgement.about(node_name), judgement.best(2)
-    next_best = next((said for said in best if said.node != node_name), None)
+    next_best = next((each for each in best if each.node != node_name), None)
     after = None if next_best is None else NextNode(next_best.node, next_best.total)
     if own is None:
         return CurrentPlacement(node_name, fits=False, next=after)

@@ -186,8 +186,8 @@ class PodVerdict(msgspec.Struct, frozen=True):
             # With all rejections requested, several entries may share the same first one.
             rejected.setdefault((node.plugin, node.code, node.reasons), []).append(rows)
         counts = [
-            RejectedNodes(sum(map(len, rows)), *said, self.nodes.first(np.concatenate(rows)))
-            for said, rows in rejected.items()
+            RejectedNodes(sum(map(len, rows)), *reason, self.nodes.first(np.concatenate(rows)))
+            for reason, rows in rejected.items()
         ]
         counts.sort(key=lambda each: (-each.nodes, each.examples))
         best = tuple(self.best(TOLD))
@@ -221,12 +221,12 @@ class PodVerdict(msgspec.Struct, frozen=True):
     def _verdicts(self) -> tuple[list[_Verdict], NDArray[np.intp]]:
         """Return the distinct verdicts, and by node the index of its verdict."""
         of_row = np.zeros(len(self.nodes.places), np.intp)
-        said: list[_Verdict] = []
+        verdicts: list[_Verdict] = []
         about: Iterator[_About] = chain(self.rejected, self.scored.verdicts())
         for node, rows in about:
-            of_row[rows] = len(said)
-            said.append(node)
-        return said, of_row[self.nodes.rows]
+            of_row[rows] = len(verdicts)
+            verdicts.append(node)
+        return verdicts, of_row[self.nodes.rows]
 
 
 def judgement_of(  # noqa: PLR0913, PLR0917 - what one cycle has found

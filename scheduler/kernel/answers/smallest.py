@@ -210,8 +210,8 @@ def _edits_for(every: EveryCheck, trials: Trials, row: int) -> list[Edit]:
     if NodeResourcesFit.NAME in against:
         for resource in _wanting(every, here):
             amount = max(int(_free(every, resource, here)[0]), least(trials.pod.spec, resource))
-            said = quantity(resource, asked[resource]), quantity(resource, amount)
-            edits.append(LowerRequest(resource, *said))
+            quantities = quantity(resource, asked[resource]), quantity(resource, amount)
+            edits.append(LowerRequest(resource, *quantities))
     if TaintToleration.NAME in against:
         table = every.snapshot.table
         taints = table.taint_sets.values[int(table.taint_set[row])]

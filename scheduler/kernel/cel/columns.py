@@ -140,15 +140,15 @@ class Evaluation:
         known = self.known.get(id(plan))
         if known is None or known.values is not source.values:
             known = self.known[id(plan)] = Known(source.values, np.full(1, _UNKNOWN, np.uint8))
-        said = known.grown()
+        results = known.grown()
         # The entry of absent rows is the last, where their code, -1, points.
-        found = said.take(codes)
+        found = results.take(codes)
         if found.size and found.max() == _UNKNOWN:
             for code in np.unique(codes[found == _UNKNOWN]).tolist():
                 frame.inputs[read] = source.value(code)
-                said[code] = self._charged(plan, frame)
+                results[code] = self._charged(plan, frame)
                 known.dearest = max(known.dearest, frame.cost)
-            found = said.take(codes)
+            found = results.take(codes)
         self.dearest += known.dearest
         return found
 

@@ -101,19 +101,19 @@ def end_if_started(pod: PodInfo, now: float, durations: RunDurations | None = No
 
 def unread_annotation(pod: PodInfo) -> str:
     """The annotation about the end of a pod that cannot be parsed; empty if there is none."""
-    said = pod.pod.metadata.annotations
-    if said.expected_end and seconds_of(said.expected_end) is None:
-        return f"stowage.dev/expected-end: {said.expected_end}"
-    if said.expected_duration and parse_duration(said.expected_duration) is None:
-        return f"stowage.dev/expected-duration: {said.expected_duration}"
+    annotations = pod.pod.metadata.annotations
+    if annotations.expected_end and seconds_of(annotations.expected_end) is None:
+        return f"stowage.dev/expected-end: {annotations.expected_end}"
+    if annotations.expected_duration and parse_duration(annotations.expected_duration) is None:
+        return f"stowage.dev/expected-duration: {annotations.expected_duration}"
     return ""
 
 
 def _stated(pod: PodInfo, start: float | None, now: float) -> ExpectedEnd | None:
-    said = pod.pod.metadata.annotations
-    end = seconds_of(said.expected_end)
-    if end is None and start is not None and said.expected_duration:
-        seconds = parse_duration(said.expected_duration)
+    annotations = pod.pod.metadata.annotations
+    end = seconds_of(annotations.expected_end)
+    if end is None and start is not None and annotations.expected_duration:
+        seconds = parse_duration(annotations.expected_duration)
         end = None if seconds is None else start + seconds
     return None if end is None or end <= now else ExpectedEnd(end, EndSource.ANNOTATION)
 

@@ -181,11 +181,11 @@ class PodGroupPlacements:
             return _at(placements, 0)
         view = _View(framework, core.snapshot, core.queue.nominator)
         # Extenders may reject nodes, which columns do not show.
-        said = {each.pod.uid: advice for each in attempts if (advice := each.advice) is not None}
-        fit = None if said else self._exact(view, pods, placements)
+        advised = {each.pod.uid: advice for each in attempts if (advice := each.advice) is not None}
+        fit = None if advised else self._exact(view, pods, placements)
         if fit is not None:
             return self._best(view, pods, placements, fit, least)
-        trial, version = GroupTrial(core, attempts, self.step, said), core.cluster_version
+        trial, version = GroupTrial(core, attempts, self.step, advised), core.cluster_version
         choice = yield from trial.steps(self._tried(trial, pods, placements, least))
         is_as_it_was = core.cluster_version == version
         return choice if is_as_it_was else self.renewed(choice, attempts)

@@ -219,7 +219,7 @@ class ExtenderCalls:
             totals.update({name: score * weight for name, score in scores.items()})
         wrapped = {name: _as_int64(total) for name, total in totals.items()}
         left = frozenset(self._left)
-        rejected = {name: said for name, said in self._rejected.items() if name not in left}
+        rejected = {name: status for name, status in self._rejected.items() if name not in left}
         return Advice(self._left, self._asked, rejected, self._scores, wrapped, self.problem)
 
     def _advance(self, event: CallEvent) -> None:

@@ -94,8 +94,8 @@ def _pod(objects: ClusterObjects, like: str | None) -> PodInfo:
         return meant[0]
     kinds = {p.kind: p for p in objects.pods if not p.node_name}
     if len(kinds) != 1:
-        said = "no pod waits" if not kinds else f"pods of {len(kinds)} kinds wait"
-        raise InputError(f"--like [NAMESPACE/]POD: {said}, so name the pod that is meant")
+        waiting = "no pod waits" if not kinds else f"pods of {len(kinds)} kinds wait"
+        raise InputError(f"--like [NAMESPACE/]POD: {waiting}, so name the pod that is meant")
     return next(iter(kinds.values()))
 
 

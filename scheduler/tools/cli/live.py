@@ -173,9 +173,9 @@ async def _read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
                 f"fetch {_RECORDING} into a file, with curl, and name that with --recording"
             ) from problem
         except ApiError as problem:
-            said = problem.message or problem.reason or problem.status
-            hint = _NOT_TRUSTED if "certificate" in str(said).lower() else ""
-            raise LiveError(f"{daemon.url} gives no {_RECORDING}: {said}{hint}") from problem
+            message = problem.message or problem.reason or problem.status
+            hint = _NOT_TRUSTED if "certificate" in str(message).lower() else ""
+            raise LiveError(f"{daemon.url} gives no {_RECORDING}: {message}{hint}") from problem
     return answer.body
 
 

@@ -102,7 +102,7 @@ def show_installed() -> None:
     announced, plugins = announced_plugins(), out_of_tree_plugins()
     points, args = implemented_plugins(plugins), args_types_of(plugins)
 
-    def said_of(name: str) -> str:
+    def points_of(name: str) -> str:
         try:
             args.get(name)
             return ", ".join(sorted(points[name]))
@@ -113,7 +113,7 @@ def show_installed() -> None:
         click.echo("No installed package announces a plugin (entry point group stowage.plugins).")
         return
     rows = [
-        (name, package_of(entry), said_of(name))
+        (name, package_of(entry), points_of(name))
         for name, entries in sorted(announced.items())
         for entry in entries
     ]

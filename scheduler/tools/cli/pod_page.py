@@ -184,11 +184,11 @@ def _words(report: PodReport) -> Words:
     answer = report.answer
     unserved = isinstance(answer.unserved, Unserved)
     first = [unserved_text(answer.unserved)] if isinstance(answer.unserved, Unserved) else []
-    said = [*first, verdict(report), *remarks(report)]
+    texts = [*first, verdict(report), *remarks(report)]
     return Words(
-        said[0],
+        texts[0],
         "warn" if unserved else _mood(answer),
-        said[1:],
+        texts[1:],
         report.num_all_nodes,
         [plugin.name for plugin in report.framework.plugins.filter],
         [

@@ -187,7 +187,7 @@ class _Replay:
         self._header = header
         self._take_outcome = take_outcome
         self._output = output
-        self._said: dict[str, Any] = {}
+        self._summary: dict[str, Any] = {}
 
     def run(self, records: Iterator[Record], pod: str | None, *, dump: bool) -> int:
         """Run the replay; return the exit status."""
@@ -197,7 +197,7 @@ class _Replay:
         if pod is not None:
             self._explain(profiles, engine, pod)
         if self._output == "json":
-            print_line(self._said)
+            print_line(self._summary)
         return status
 
     def _feed(
@@ -218,7 +218,7 @@ class _Replay:
             return 0
         replayed = replay_records(records, engine, self._show if dump else lambda _: None)
         difference = replayed.difference
-        self._said |= {"events": replayed.events, "identical": difference is None}
+        self._summary |= {"events": replayed.events, "identical": difference is None}
         if difference is None:
             self._say(f"{replayed.events} events: identical")
             return 0
@@ -240,7 +240,7 @@ class _Replay:
     def _tell_difference(self, difference: Difference) -> None:
         record = difference.record
         seconds, event = self._since_start(record.time), in_words(record.event)
-        self._said["difference"] = {
+        self._summary["difference"] = {
             "event": difference.number,
             "seconds": seconds,
             "what": event,
@@ -281,7 +281,7 @@ class _Replay:
                 }
                 for entry in story
             ]
-            self._said |= {"story": told, "pods": [judgement.json()]}
+            self._summary |= {"story": told, "pods": [judgement.json()]}
             return
         for entry in story:
             detail = f" {entry.detail}" if entry.detail else ""

@@ -87,8 +87,8 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
-        said = Problem((), problem.strerror or str(problem))
-        raise ConfigError(f"--write-config-to={path}", [said]) from problem
+        cause = Problem((), problem.strerror or str(problem))
+        raise ConfigError(f"--write-config-to={path}", [cause]) from problem
 
 
 def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: SystemClock) -> int:

@@ -295,8 +295,8 @@ class Console:
         steps: AsyncIterator[Any] = self._work.long(task)
         try:
             async for step in steps:
-                said = step if isinstance(step, ProgressUpdate) else {"result": step}
-                await response.write(_encode(said) + b"\n")
+                line = step if isinstance(step, ProgressUpdate) else {"result": step}
+                await response.write(_encode(line) + b"\n")
         except SchedulerError as problem:
             await response.write(_encode({"error": str(problem)}) + b"\n")
         except ClientConnectionError:

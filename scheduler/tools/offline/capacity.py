@@ -114,9 +114,9 @@ def _each_node_alone(
     cluster = snapshot.copy()
     for number in count():
         progress(1 - len(names) / every)
-        said = framework.filtering.run_filters(kind, cluster, names)
-        last.update((name, status) for name, status in said.items() if not status.is_success)
-        names = [name for name, status in said.items() if status.is_success]
+        statuses = framework.filtering.run_filters(kind, cluster, names)
+        last.update((name, status) for name, status in statuses.items() if not status.is_success)
+        names = [name for name, status in statuses.items() if status.is_success]
         if not names or taken.total() > MAX_PODS * len(snapshot.table.row_of):
             return taken, last, bool(names)
         taken.update(names)

@@ -120,14 +120,14 @@ def test_every_filter_is_heard_about_every_node(seed: int) -> None:
 
         filters = sorted(found.attempt.filters, key=lambda each: each.index)
         assert len(every) == len(filters)
-        for each, said in zip(filters, every, strict=True):
+        for each, verdicts in zip(filters, every, strict=True):
             attempt = replace(found.attempt, filters=(each,))
             alone = attempt.verdicts()
             if others:
                 alone = with_nominated_pods(attempt, alone, others)
-            assert said.first.tolist() == alone.first.tolist()
+            assert verdicts.first.tolist() == alone.first.tolist()
             for row in np.flatnonzero(alone.first == each.index).tolist():
-                assert said.status(row) == alone.status(row)
+                assert verdicts.status(row) == alone.status(row)
 
 
 def test_what_is_known_of_filtering_changes_nothing() -> None:

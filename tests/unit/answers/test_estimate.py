@@ -135,7 +135,7 @@ def test_pods_of_one_controller_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "gpus", "said"),
+    ("ends", "gpus", "expected"),
     [
         (None, 1, "When it fits is not known: no running pod has a known end."),
         (
@@ -146,14 +146,14 @@ def test_pods_of_one_controller_are_one() -> None:
         (-10.0, 1, "When it fits is not known: no running pod has a known end."),
     ],
 )
-def test_it_may_not_be_known(ends: float | None, gpus: int, said: str) -> None:
+def test_it_may_not_be_known(ends: float | None, gpus: int, expected: str) -> None:
     """Nothing is made up for pods without a known end."""
     waiting = pod("w", gpus)
     pods = [running("a", 0, 2, ends=ends), running("b", 0, 2), waiting]
     found = asked(loaded(1, pods), waiting)
 
     assert found is not None
-    assert (found.time, found.text) == ("", said)
+    assert (found.time, found.text) == ("", expected)
 
 
 def test_nothing_is_told_of_what_fits_or_is_held_back() -> None:

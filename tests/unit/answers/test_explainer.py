@@ -131,8 +131,8 @@ def counts_of(nodes: list[Object]) -> Object | None:
     alike: dict[str, Object] = {}
     for node in nodes:
         if not node["feasible"]:
-            said = {name: node[name] for name in ("plugin", "code", "reasons")}
-            group = alike.setdefault(json.dumps(said), {"nodes": 0, **said, "examples": []})
+            reason = {name: node[name] for name in ("plugin", "code", "reasons")}
+            group = alike.setdefault(json.dumps(reason), {"nodes": 0, **reason, "examples": []})
             group["nodes"] += 1
             group["examples"] = [*group["examples"], node["node"]][:5]
     return {

@@ -45,8 +45,8 @@ def test_of_a_gang_it_is_known_when_it_needs_the_room() -> None:
     core.catch_up()
     framework = next(iter(core.frameworks.values()))
 
-    def asked_about(said: str) -> tuple[KeptFor, ...]:
-        pod = make_pod_info("s", requests={"cpu": "1"}, expected_duration=said)
+    def asked_about(duration: str) -> tuple[KeptFor, ...]:
+        pod = make_pod_info("s", requests={"cpu": "1"}, expected_duration=duration)
         return kept_for(framework, pod, core.snapshot, core.queue.nominator)
 
     [found] = asked_about("")

@@ -52,15 +52,15 @@ def judged(name: str, *, asks_permit: bool = True) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "permitting"),
     [
         ("held", Permitting("n", "Wait", ("Guard",), 30.0)),
         ("rejected", Permitting("n", "Unschedulable", ("Guard",), reasons=("not today",))),
         ("free", None),
     ],
 )
-def test_permit_is_asked(name: str, said: Permitting | None) -> None:
-    expected = None if said is None else json.loads(msgspec.json.encode(said))
+def test_permit_is_asked(name: str, permitting: Permitting | None) -> None:
+    expected = None if permitting is None else json.loads(msgspec.json.encode(permitting))
 
     assert judged(name) == expected
     assert judged(name, asks_permit=False) is None

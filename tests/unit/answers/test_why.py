@@ -184,9 +184,9 @@ def test_kinds_of_nodes_that_are_not_tried_are_told(
 
     assert answer.untried_nodes == untried
     assert not any(isinstance(e, AddNodes) for c in answer.changes or () for e in c.edits)
-    said: list[str] = []
-    say_why(answer, said.append)
-    assert [each for each in said if "not tried" in each] == line
+    lines: list[str] = []
+    say_why(answer, lines.append)
+    assert [each for each in lines if "not tried" in each] == line
 
 
 def test_of_a_new_node_that_helps_nothing_is_left_untried() -> None:

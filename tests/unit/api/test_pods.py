@@ -296,8 +296,10 @@ def test_pods_are_of_one_kind_if_and_only_if_they_agree_in_all_it_stands_for() -
 
 def test_pods_that_say_otherwise_when_they_end_are_of_other_kinds() -> None:
     """Others than equal ones may have room that is kept for a while."""
-    said = ("", "", "5m", "5m", "6m")
-    plain, same, five, equal, six = (make_pod_info(expected_duration=each).kind for each in said)
+    durations = ("", "", "5m", "5m", "6m")
+    plain, same, five, equal, six = (
+        make_pod_info(expected_duration=each).kind for each in durations
+    )
 
     assert plain is same
     assert five is equal

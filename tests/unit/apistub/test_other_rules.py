@@ -146,7 +146,7 @@ def test_a_wrong_object_is_refused(path: str, given: Object, field: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "given", "said"),
+    ("path", "given", "expected"),
     [
         pytest.param("/apis/batch/v1/namespaces/default/jobs", named(), "no controller", id="job"),
         pytest.param(
@@ -171,7 +171,7 @@ def test_a_wrong_object_is_refused(path: str, given: Object, field: str) -> None
         ),
     ],
 )
-def test_what_nobody_looks_after_is_said(path: str, given: Object, said: str) -> None:
+def test_what_nobody_looks_after_is_said(path: str, given: Object, expected: str) -> None:
     """A real cluster would act on these objects; a warning says that this one does not."""
 
     async def story(_sandbox: Sandbox, client: Client) -> None:
@@ -179,7 +179,7 @@ def test_what_nobody_looks_after_is_said(path: str, given: Object, said: str) ->
         plain = await client.post("/api/v1/nodes", {"metadata": {"name": "plain"}})
 
         assert answer.status == 201
-        assert said in answer.headers["Warning"]
+        assert expected in answer.headers["Warning"]
         assert "Warning" not in plain.headers
 
     serve(story)

@@ -62,9 +62,9 @@ print("imported", *sorted(set(sys.modules) - before))
 def test_no_decision_imports_anything() -> None:
     """Not even parts of numpy, which imports some when they are first needed."""
     command = [sys.executable, "-c", DECIDING, STORAGE]
-    said = subprocess.run(command, check=True, capture_output=True, text=True)
+    output = subprocess.run(command, check=True, capture_output=True, text=True)
 
-    assert said.stdout.splitlines() == [
+    assert output.stdout.splitlines() == [
         "claims a",
         "too-large ",
         "strong a default/weak",

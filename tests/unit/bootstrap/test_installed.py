@@ -94,7 +94,7 @@ def test_what_is_not_used_stops_nothing(folder: Path, field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "expected"),
     [
         (
             "plugins: {filter: {enabled: [{name: Old}]}}",
@@ -114,7 +114,7 @@ def test_what_is_not_used_stops_nothing(folder: Path, field: str) -> None:
         ),
     ],
 )
-def test_what_is_used_and_broken_is_one_message(folder: Path, field: str, said: str) -> None:
+def test_what_is_used_and_broken_is_one_message(folder: Path, field: str, expected: str) -> None:
     """With the place of the name, from each command that reads the configuration."""
     config, cluster = str(folder / "config.yaml"), str(folder / "cluster.yaml")
     Path(config).write_text(config_with(field))
@@ -127,7 +127,7 @@ def test_what_is_used_and_broken_is_one_message(folder: Path, field: str, said: 
 
     assert [each.exit_code for each in results] == [2, 2, 2]
     for result in results:
-        assert said in result.stderr
+        assert expected in result.stderr
         assert len(result.stderr.splitlines()) == 1
 
 
@@ -179,7 +179,7 @@ class NoReads(ScorePlugin):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "said"),
+    ("plugin", "expected"),
     [
         ("Other", "NAME: expected 'Other', as in its entry point, got 'OtherName'"),
         ("Nameless", "NAME: expected 'Nameless', as in its entry point, got None"),
@@ -189,7 +189,7 @@ class NoReads(ScorePlugin):
         ("Exits", "(listed_exits:Exits) cannot be imported: SystemExit: no licence"),
     ],
 )
-def test_a_wrong_declaration_is_one_message(folder: Path, plugin: str, said: str) -> None:
+def test_a_wrong_declaration_is_one_message(folder: Path, plugin: str, expected: str) -> None:
     """With the place of the name; the list of the others is shown all the same."""
     announce(folder, "declared", **dict.fromkeys(_DECLARED_NAMES, "listed_declared"))
     announce(folder, "exits", Exits="listed_exits")
@@ -203,7 +203,7 @@ def test_a_wrong_declaration_is_one_message(folder: Path, plugin: str, said: str
     assert result.exit_code == 2
     where = "config.yaml: line 6: profiles[0].plugins.multiPoint.enabled[0].name: "
     assert f'{where}plugin "{plugin}"' in result.stderr
-    assert said in result.stderr
+    assert expected in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert "ListedRacks" in call("plugin", "list").stdout
 

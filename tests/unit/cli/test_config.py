@@ -103,13 +103,15 @@ def test_feature_gates_are_those_of_the_scheduler_that_is_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         pytest.param(None, "cannot be read: no such file or directory", id="no file"),
         pytest.param(FILE.replace("filter", "filtre"), 'did you mean "filter"?', id="misspelt"),
     ],
 )
-def test_what_is_wrong_goes_to_standard_error(tmp_path: Path, text: str | None, said: str) -> None:
+def test_what_is_wrong_goes_to_standard_error(
+    tmp_path: Path, text: str | None, expected: str
+) -> None:
     """Exit status 2, nothing on standard output."""
     path = tmp_path / "c.yaml"
     if text is not None:
@@ -118,7 +120,7 @@ def test_what_is_wrong_goes_to_standard_error(tmp_path: Path, text: str | None, 
     result = _run(str(path))
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert expected in result.stderr
 
 
 def test_names_what_has_no_effect(tmp_path: Path) -> None:

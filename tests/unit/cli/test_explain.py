@@ -72,9 +72,9 @@ def test_people_read_how_close_it_was(cluster: str) -> None:
 
     assert "  Fits nowhere: 0/4 nodes are available: 2 Insufficient cpu" in result.stdout
     assert "      2  NodeResourcesFit  Insufficient cpu, Insufficient memory\n" in result.stdout
-    said = "asked for: 4 nodes short, by {} on the nearest (big); too small even when empty\n"
-    assert f"      9 cpu {said.format('1')}" in result.stdout
-    assert f"      9Gi memory {said.format('1Gi')}" in result.stdout
+    expected = "asked for: 4 nodes short, by {} on the nearest (big); too small even when empty\n"
+    assert f"      9 cpu {expected.format('1')}" in result.stdout
+    assert f"      9Gi memory {expected.format('1Gi')}" in result.stdout
 
 
 def test_all_reasons_ask_beyond_the_first_plugin(cluster: str) -> None:
@@ -185,9 +185,11 @@ def test_a_compressed_file_is_read_as_its_text(
     compressed = gzip.compress(Path(cluster).read_bytes())
     (tmp_path / "c.json.gz").write_bytes(compressed)
 
-    said = run("-f", "-", stdin=compressed) if is_piped else run("-f", str(tmp_path / "c.json.gz"))
+    output = (
+        run("-f", "-", stdin=compressed) if is_piped else run("-f", str(tmp_path / "c.json.gz"))
+    )
 
-    assert said.stdout == run("-f", cluster).stdout
+    assert output.stdout == run("-f", cluster).stdout
 
 
 @pytest.mark.parametrize(
@@ -309,8 +311,8 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
     file = write_list(tmp_path / "c.json", node_manifest("n"), volume, claim, pod)
     reason = "node(s) didn't match PersistentVolume's node affinity"
 
-    said = f"Claim data (volume pv-1): {reason}, on 1 node: n\n"
-    assert said in run("-f", file).stdout
+    expected = f"Claim data (volume pv-1): {reason}, on 1 node: n\n"
+    assert expected in run("-f", file).stdout
     (answer,) = json.loads(run("-f", file, "-o", "json").stdout)["pods"]
     assert answer["claims"] == [
         {"claim": "data", "volume": "pv-1", "reason": reason, "nodes": ["n"]}
@@ -330,7 +332,7 @@ def pod_group(name: str, least: int, version: str = "v1alpha2") -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("group", "said"),
+    ("group", "expected"),
     [
         pytest.param(pod_group("train", 1), "Fits on 1 of 1 nodes; goes to n.", id="whole"),
         pytest.param(pod_group("train", 1, "v1beta1"), "Fits on 1 of 1 nodes", id="of 1.37"),
@@ -349,7 +351,7 @@ def pod_group(name: str, least: int, version: str = "v1alpha2") -> dict[str, Any
     ],
 )
 def test_a_member_is_explained_with_its_group(
-    tmp_path: Path, group: dict[str, Any], said: str
+    tmp_path: Path, group: dict[str, Any], expected: str
 ) -> None:
     """The group is read from the files; one that is not there is named."""
     member = pod_manifest("p", schedulingGroup={"podGroupName": "train"})
@@ -358,11 +360,11 @@ def test_a_member_is_explained_with_its_group(
     result = run("-f", file, GATES)
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert said in result.stdout
+    assert expected in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("least", "pods", "said"),
+    ("least", "pods", "expected"),
     [
         pytest.param(2, 2, "Member of pod group default/train: 2 of 2 fit\n", id="whole"),
         pytest.param(
@@ -381,7 +383,7 @@ def test_a_member_is_explained_with_its_group(
     ],
 )
 def test_it_is_said_how_much_of_a_group_fits(
-    tmp_path: Path, least: int, pods: int, said: str
+    tmp_path: Path, least: int, pods: int, expected: str
 ) -> None:
     """Each member by itself may fit; the group is what is placed."""
     members = [
@@ -394,11 +396,11 @@ def test_it_is_said_how_much_of_a_group_fits(
     result = run("-f", file, GATES)
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert said in " ".join(result.stdout.split()) or said in result.stdout
+    assert expected in " ".join(result.stdout.split()) or expected in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("objects", "said"),
+    ("objects", "expected"),
     [
         pytest.param([pod_manifest("p")], "Fits nowhere: no nodes available to schedule pods"),
         pytest.param([node_manifest("n")], "No pod waits for a node."),
@@ -416,13 +418,13 @@ def test_it_is_said_how_much_of_a_group_fits(
     ids=["no nodes", "no pods", "devices", "pod group"],
 )
 def test_there_may_be_nothing_to_look_at(
-    tmp_path: Path, objects: list[dict[str, Any]], said: str
+    tmp_path: Path, objects: list[dict[str, Any]], expected: str
 ) -> None:
     """Which is no error."""
     result = run("-f", write_list(tmp_path / "c.json", *objects))
 
     assert result.exit_code == 0
-    assert said in result.stdout
+    assert expected in result.stdout
 
 
 def test_a_scheduler_name_that_none_serves_is_said_first(tmp_path: Path) -> None:
@@ -483,15 +485,15 @@ def test_equal_pods_are_placed_together(tmp_path: Path) -> None:
     }
     file = write_list(tmp_path / "c.json", node_manifest("n", cpu="4"), job)
 
-    said = run("-f", file).stdout
+    output = run("-f", file).stdout
 
-    assert "Fits on 1 of 1 nodes" in said
+    assert "Fits on 1 of 1 nodes" in output
     order = "Placed one after the other, by priority and then by age, 2 of 4 find a node: n (2);"
-    assert f"{order} the others wait: 0/1 nodes are available: 1 Insufficient cpu." in said
+    assert f"{order} the others wait: 0/1 nodes are available: 1 Insufficient cpu." in output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         pytest.param(["-f", "gone"], "gone: cannot be read: no such file or directory", id="gone"),
         pytest.param(
@@ -522,7 +524,7 @@ def test_equal_pods_are_placed_together(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_one_message(
-    cluster: str, arguments: list[str], said: str
+    cluster: str, arguments: list[str], expected: str
 ) -> None:
     """On standard error, with exit status 2 and nothing on standard output."""
     files = ["-f", cluster] if any("--" in a for a in arguments) else []
@@ -530,7 +532,7 @@ def test_what_is_wrong_is_said_in_one_message(
     result = run(*files, *arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert expected in result.stderr
 
 
 @pytest.mark.parametrize("name", ["web-0", "shop/web-0"])
@@ -599,11 +601,11 @@ def test_a_pod_with_a_node_is_told_why_there(cluster: str) -> None:
             "ImageLocality": 0,
         },
     }
-    said = run("-f", cluster, "running").stdout
+    output = run("-f", cluster, "running").stdout
     assert (
         "Is on small. Placed again now it would fit on 2 of 4 nodes; small is number 2 (415), 27 "
         "behind big (442): NodeResourcesFit -18, NodeResourcesBalancedAllocation -9.\n"
-    ) in said
+    ) in output
 
 
 def test_a_pod_that_would_not_fit_where_it_is(tmp_path: Path) -> None:
@@ -633,10 +635,12 @@ def test_equal_pods_are_one_answer(tmp_path: Path) -> None:
         tmp_path / "c.json", node_manifest("n"), *small, pod_manifest("one", requests={"cpu": "8"})
     )
 
-    said = run("-f", file).stdout
+    output = run("-f", file).stdout
 
-    assert said.count("Fits nowhere") == 2
-    assert "default/small-0  (profile default-scheduler)\n  and 4 more like it: default/sma" in said
+    assert output.count("Fits nowhere") == 2
+    assert (
+        "default/small-0  (profile default-scheduler)\n  and 4 more like it: default/sma" in output
+    )
     assert len(answers("-f", file)) == 6
 
 
@@ -645,9 +649,9 @@ def test_a_long_page_is_short_and_quick(tmp_path: Path) -> None:
     nodes = [node_manifest(f"n{i}", allocatable={"cpu": f"{1 + i % 7}"}) for i in range(300)]
     pods = [pod_manifest(f"p{i}", requests={"cpu": "8"}) for i in range(300)]
 
-    said = run("-f", write_list(tmp_path / "c.json", *nodes, *pods)).stdout
+    output = run("-f", write_list(tmp_path / "c.json", *nodes, *pods)).stdout
 
-    assert len(said.splitlines()) < 20
+    assert len(output.splitlines()) < 20
 
 
 @pytest.mark.parametrize(
@@ -692,13 +696,13 @@ def test_slips_are_said_beside_the_answer(tmp_path: Path) -> None:
     """On standard error for people, as `warnings` for programs."""
     pod = pod_manifest("p", nodeSelectr={"disk": "ssd"})
     file = write_list(tmp_path / "c.json", pod)
-    said = [
+    expected = [
         f"{file}: items[0]: Pod p: spec.nodeSelectr: unknown field (did you mean nodeSelector?)",
         "there are no nodes: no pod can have one",
     ]
 
-    assert run("-f", file).stderr == "".join(f"note: {text}\n" for text in said)
-    assert json.loads(run("-f", file, "-o", "json").stdout)["warnings"] == said
+    assert run("-f", file).stderr == "".join(f"note: {text}\n" for text in expected)
+    assert json.loads(run("-f", file, "-o", "json").stdout)["warnings"] == expected
 
 
 def test_without_files_or_a_cluster_it_says_what_it_looked_for(

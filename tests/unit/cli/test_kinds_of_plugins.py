@@ -103,14 +103,14 @@ def test_one_can_be_applied(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "said"),
+    ("metadata", "expected"),
     [
         ({}, "metadata.name: required"),
         ({"name": 3}, "metadata.name: expected a text, got a whole number"),
         (None, "metadata: expected a mapping, got nothing"),
     ],
 )
-def test_one_without_a_name_is_refused(folder: Path, metadata: object, said: str) -> None:
+def test_one_without_a_name_is_refused(folder: Path, metadata: object, expected: str) -> None:
     """With its place."""
     broken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     nameless = write_list(folder / "nameless.json", broken)
@@ -120,4 +120,4 @@ def test_one_without_a_name_is_refused(folder: Path, metadata: object, said: str
     )
 
     assert result.exit_code == 2
-    assert f"nameless.json: items[0]: ConfigMap: {said}" in result.stderr
+    assert f"nameless.json: items[0]: ConfigMap: {expected}" in result.stderr

@@ -89,18 +89,18 @@ def test_help_is_a_command_too(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["explian"], "Did you mean 'explain'?"),
         (["explain", "more"], "stowage explain has no commands of its own."),
     ],
 )
-def test_help_about_nothing_is_one_message(words: list[str], said: str) -> None:
+def test_help_about_nothing_is_one_message(words: list[str], expected: str) -> None:
     """With what was probably meant."""
     result = CliRunner().invoke(main, ["help", *words], prog_name="stowage")
 
     assert result.exit_code == 2
-    assert said in result.output
+    assert expected in result.output
 
 
 def test_an_unknown_command_is_no_traceback() -> None:

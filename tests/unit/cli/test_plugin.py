@@ -9,7 +9,7 @@ from scheduler.tools.cli.plugin import plugin
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("Cool", "'Cool' cannot be the name of a package here; expected small letters"),
         ("cool_racks", "cannot be the name"),
@@ -30,14 +30,14 @@ from scheduler.tools.cli.plugin import plugin
         ("there", "there is there already"),
     ],
 )
-def test_names_that_cannot_be_used(tmp_path: Path, name: str, said: str) -> None:
+def test_names_that_cannot_be_used(tmp_path: Path, name: str, expected: str) -> None:
     """One message, and nothing is written."""
     (tmp_path / "there").mkdir()
 
     result = CliRunner().invoke(plugin, ["new", name, "--into", str(tmp_path)])
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert expected in result.stderr
     assert list(tmp_path.rglob("*")) == [tmp_path / "there"]
 
 

@@ -119,17 +119,17 @@ def test_profiles_judge_the_pods_of_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         pytest.param(["--kubeconfig=nowhere"], "stowage shadow: ", id="no kubeconfig"),
         pytest.param(["--config=nowhere"], "nowhere: cannot be read", id="no configuration"),
         pytest.param(["--every=0"], "0", id="never"),
     ],
 )
-def test_what_cannot_be_used_is_one_message(options: list[str], said: str) -> None:
+def test_what_cannot_be_used_is_one_message(options: list[str], expected: str) -> None:
     """And status 2."""
     result = CliRunner().invoke(shadow, options)
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert expected in result.stderr
     assert "Traceback" not in result.stderr

@@ -43,8 +43,8 @@ def message(path: Path) -> str:
 
 def main() -> None:
     """Write the recordings."""
-    said = "\n\n".join(message(path) for path in files("broken"))
-    (HERE / "broken.txt").write_text(said + "\n")
+    messages = "\n\n".join(message(path) for path in files("broken"))
+    (HERE / "broken.txt").write_text(messages + "\n")
     if len(sys.argv) > 1:
         answers = {
             path.relative_to(HERE).as_posix(): ask(sys.argv[1], path)

@@ -181,8 +181,8 @@ def test_a_misspelt_plugin_is_refused_where_kube_scheduler_takes_any_name(
     with pytest.raises(ConfigError) as refused:
         load_object({**HEAD, "profiles": [profile]})
 
-    said = 'there is no plugin "NodeResourceFit"; did you mean "NodeResourcesFit"?'
-    assert [str(problem) for problem in refused.value.problems] == [f"{place}: {said}"]
+    expected = 'there is no plugin "NodeResourceFit"; did you mean "NodeResourcesFit"?'
+    assert [str(problem) for problem in refused.value.problems] == [f"{place}: {expected}"]
 
 
 def test_notices_name_what_has_no_effect() -> None:

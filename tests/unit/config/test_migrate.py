@@ -136,7 +136,7 @@ def test_a_policy_that_names_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         pytest.param("- a", "expected a mapping with apiVersion and kind", id="a list"),
         pytest.param("kind: Deployment", 'expected "KubeSchedulerConfiguration" or', id="other"),
@@ -169,12 +169,12 @@ def test_a_policy_that_names_nothing() -> None:
         ),
     ],
 )
-def test_what_cannot_be_migrated(text: str, said: str) -> None:
+def test_what_cannot_be_migrated(text: str, expected: str) -> None:
     """One message that names the place."""
     with pytest.raises(ConfigError) as caught:
         migrate(text, source="old.yaml", out_of_tree={}, note=lambda _: None)
 
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert str(caught.value).startswith("old.yaml")
 
 

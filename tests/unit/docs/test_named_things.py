@@ -38,13 +38,13 @@ def page(path: Path) -> str:
 @pytest.mark.parametrize("path", [*PAGES, CHECKOUT / "CHANGELOG.md"], ids=page)
 def test_pages_agree_on_how_many_events_may_be_owed(path: Path) -> None:
     """The number is that of the outbox."""
-    said = re.findall(
+    numbers = re.findall(
         r"(?:at most|no more than) (\d+)(?: events)? (?:are |may be )?owed|events owed \((\d+)\)"
         r"|the (\d+) that may be owed",
         path.read_text(),
         re.IGNORECASE,
     )
-    assert {int("".join(found)) for found in said} <= {MAX_OWED}
+    assert {int("".join(found)) for found in numbers} <= {MAX_OWED}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page)

@@ -179,8 +179,8 @@ class DeviceCluster(TimedCluster):
         """Whether a pod ends so long before room is needed, or needs not care."""
         if pod.uid in room.places or pod.priority > room.priority:
             return True
-        said = pod.pod.metadata.annotations.expected_duration
-        seconds = int(said.rstrip("s")) if said else None
+        duration = pod.pod.metadata.annotations.expected_duration
+        seconds = int(duration.rstrip("s")) if duration else None
         return bool(seconds and room.until and self.now + seconds + slack <= room.until)
 
     def running(self) -> set[str]:

@@ -163,10 +163,10 @@ def test_room_that_is_kept_is_not_given_away() -> None:
 def test_a_pod_that_says_where_it_goes_is_looked_at_itself() -> None:
     """Also if the nominator does not know it."""
     both = twins()
-    said = equal("said", nominated_node_name="busy7")
-    both.add(*several(4), said)
+    nominated = equal("said", nominated_node_name="busy7")
+    both.add(*several(4), nominated)
     for engine in (both.batching, both.single):
-        engine.core.queue.nominator.delete_nominated_pod_if_exists(said.uid)
+        engine.core.queue.nominator.delete_nominated_pod_if_exists(nominated.uid)
 
     told = both.schedule(MAX_BATCH)
 

@@ -452,10 +452,10 @@ def test_equal_pods_share_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> None
     evaluate = SchedulingAlgorithm.schedule_pod
 
     def counted(
-        self: SchedulingAlgorithm, framework: Framework, pod: PodInfo, *others: Any, **said: Any
+        self: SchedulingAlgorithm, framework: Framework, pod: PodInfo, *others: Any, **options: Any
     ) -> Any:
         evaluated.append(pod.name)
-        return evaluate(self, framework, pod, *others, **said)
+        return evaluate(self, framework, pod, *others, **options)
 
     monkeypatch.setattr(SchedulingAlgorithm, "schedule_pod", counted)
     cluster = AnsweredCluster()

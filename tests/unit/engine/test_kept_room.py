@@ -88,8 +88,8 @@ class TimedCluster(GroupedCluster):
 
     def run(self, seconds: int | None, *, states: bool = True, **fields: Any) -> PodInfo:
         """A pod that will run for so long, and says so."""
-        said = f"{seconds}s" if states and seconds is not None else ""
-        pod = self.add(preemption_policy="Never", expected_duration=said, **fields)
+        duration = f"{seconds}s" if states and seconds is not None else ""
+        pod = self.add(preemption_policy="Never", expected_duration=duration, **fields)
         if seconds is not None:
             self.seconds[pod.uid] = seconds
         return pod
@@ -155,7 +155,7 @@ class TimedCluster(GroupedCluster):
         known = self.pods.get(uid)
         if known is None:
             return
-        said = known.pod.metadata.annotations
+        annotations = known.pod.metadata.annotations
         request = known.spec.containers[0].resources
         assert request is not None
         self.pods[uid] = pod = make_pod_info(
@@ -167,7 +167,7 @@ class TimedCluster(GroupedCluster):
             requests=request.requests,
             priority=known.spec.priority,
             preemption_policy=known.spec.preemption_policy,
-            expected_duration=said.expected_duration,
+            expected_duration=annotations.expected_duration,
             owner_references=known.pod.metadata.owner_references,
             claims=[each.name for each in known.spec.resource_claims],
             **{

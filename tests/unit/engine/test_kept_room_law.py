@@ -43,12 +43,14 @@ class KeptRoomMachine(RuleBasedStateMachine):
         min_count=st.sampled_from((2, 3, 4, 5, 8)),
         more=st.sampled_from((0, 0, 1)),
         priority=st.sampled_from((0, 0, 5)),
-        said=st.sampled_from(("", "5s")),
+        duration=st.sampled_from(("", "5s")),
     )
-    def start_gang(self, name: str, min_count: int, more: int, priority: int, said: str) -> None:
+    def start_gang(
+        self, name: str, min_count: int, more: int, priority: int, duration: str
+    ) -> None:
         if name not in self.cluster.groups:
             self.cluster.start_gang(
-                name, min_count + more, min_count, priority=priority, expected_duration=said
+                name, min_count + more, min_count, priority=priority, expected_duration=duration
             )
             self.pass_time(3)
 

@@ -208,12 +208,12 @@ class World:
 
     def _check(self) -> None:
         """No binding leaves for a gang that is not whole with it."""
-        said = self.driven.instructions[self._asked :]
-        self._asked += len(said)
-        self._victims += [each.uid for each in said if isinstance(each, Evict)]
-        patches = [each for each in said if isinstance(each, PatchStatus)]
+        instructions = self.driven.instructions[self._asked :]
+        self._asked += len(instructions)
+        self._victims += [each.uid for each in instructions if isinstance(each, Evict)]
+        patches = [each for each in instructions if isinstance(each, PatchStatus)]
         self._patches += [each for each in patches if each.nominated_node_name is not None]
-        for bind in said:
+        for bind in instructions:
             pod = self.pods.get(bind.uid) if isinstance(bind, Bind) else None
             least = self.least.get(pod.group_name) if pod is not None else None
             if pod is not None and least is not None and not self._has_changed(pod):

@@ -20,7 +20,7 @@ S = AttemptState
 Breaking = Callable[[DrivenEngine, PodInfo], object]
 
 
-def said_after(driven: DrivenEngine, pod: PodInfo, breaking: Breaking) -> str:
+def message_after(driven: DrivenEngine, pod: PodInfo, breaking: Breaking) -> str:
     """What is said when something was broken, which was whole before."""
     validate_engine(driven.engine)
 
@@ -61,7 +61,7 @@ def hold_no_longer(driven: DrivenEngine, pod: PodInfo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "breaking", "said"),
+    ("state", "breaking", "expected"),
     [
         (S.PREBINDING, put(S.RESERVED), "attempt 1 of default/p was left in reserved"),
         (S.PREBINDING, put(S.CONFIRMED), "attempt 1 of default/p was left in confirmed"),
@@ -78,9 +78,11 @@ def hold_no_longer(driven: DrivenEngine, pod: PodInfo) -> None:
         ),
     ],
 )
-def test_a_broken_invariant_is_noticed(state: AttemptState, breaking: Breaking, said: str) -> None:
+def test_a_broken_invariant_is_noticed(
+    state: AttemptState, breaking: Breaking, expected: str
+) -> None:
     """It is named, and nothing else is."""
-    assert said_after(*engine_at(state), breaking) == said
+    assert message_after(*engine_at(state), breaking) == expected
 
 
 def have_a_node(driven: DrivenEngine, pod: PodInfo) -> None:
@@ -110,7 +112,7 @@ def be_forgotten(driven: DrivenEngine, pod: PodInfo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaking", "said"),
+    ("breaking", "expected"),
     [
         (have_a_node, "default/p is asking, and has a place in the cache"),
         (have_a_place, "default/p is asking, and has a place in the cache"),
@@ -120,11 +122,13 @@ def be_forgotten(driven: DrivenEngine, pod: PodInfo) -> None:
         (be_forgotten, "default/p asks what nobody knows of"),
     ],
 )
-def test_an_attempt_that_asks_has_a_question_and_no_place(breaking: Breaking, said: str) -> None:
+def test_an_attempt_that_asks_has_a_question_and_no_place(
+    breaking: Breaking, expected: str
+) -> None:
     """Whatever is amiss is named, and nothing else is."""
     asking = Asking(FILTERS)
 
-    assert said_after(asking, asking.add(), breaking) == said
+    assert message_after(asking, asking.add(), breaking) == expected
 
 
 def count_as_assumed(driven: DrivenEngine, pod: PodInfo) -> None:
@@ -142,20 +146,20 @@ def have_a_node_unseen(driven: DrivenEngine, pod: PodInfo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaking", "said"),
+    ("breaking", "expected"),
     [
         (count_as_assumed, "member default/g0 is PodState.ABSENT, and assumed: True"),
         (count_as_assigned, "member default/g0 is PodState.ABSENT, and assigned: True"),
         (have_a_node_unseen, "member default/g0 is PodState.ADDED, and assigned: False"),
     ],
 )
-def test_a_group_knows_which_members_have_a_place(breaking: Breaking, said: str) -> None:
+def test_a_group_knows_which_members_have_a_place(breaking: Breaking, expected: str) -> None:
     """As the cache knows it."""
     gangs = Gangs(3)
     gangs.group(least=2)
     [pod] = gangs.members(1)
 
-    assert said_after(gangs, pod, breaking) == said
+    assert message_after(gangs, pod, breaking) == expected
 
 
 def let_go(driven: DrivenEngine, pod: PodInfo) -> None:
@@ -176,7 +180,7 @@ def want_another(driven: DrivenEngine, pod: PodInfo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaking", "said"),
+    ("breaking", "expected"),
     [
         (let_go, "the preemptors that are held back are not those whose victims are to leave"),
         (wait_no_more, "victims are evicted for high, which does not wait"),
@@ -184,11 +188,11 @@ def want_another(driven: DrivenEngine, pod: PodInfo) -> None:
         (want_another, "who waits for which victim is noted twice, and differs"),
     ],
 )
-def test_evictions_are_for_those_that_wait(breaking: Breaking, said: str) -> None:
+def test_evictions_are_for_those_that_wait(breaking: Breaking, expected: str) -> None:
     """And all that they wait for is under way."""
     driven = Preempting(low=1)
 
-    assert said_after(driven, driven.preemptor(), breaking) == said
+    assert message_after(driven, driven.preemptor(), breaking) == expected
 
 
 def test_all_that_is_broken_is_named() -> None:
@@ -200,7 +204,7 @@ def test_all_that_is_broken_is_named() -> None:
         add_one_of_no_profile(driven, pod)
         put(S.RESERVED)(driven, pod)
 
-    assert said_after(driven, pod, breaking) == (
+    assert message_after(driven, pod, breaking) == (
         "attempt 1 of default/p was left in reserved; "
         "default/q waits for other, which is no profile"
     )

@@ -16,7 +16,7 @@ from tests.support.builders import make_pod_info
 POD = b'{"metadata":{"name":"p"}}'
 
 
-def said(body: bytes) -> Any:
+def decoded(body: bytes) -> Any:
     return json.loads(body)
 
 
@@ -30,8 +30,8 @@ def test_objects_lose_what_upstreams_caches_drop() -> None:
     }
     kept = {"metadata": {"name": 'n"', "annotations": {"a": "b"}}, "spec": written["spec"]}
 
-    assert said(object_body(written)) == kept
-    assert said(object_body(json.dumps(written).encode())) == kept
+    assert decoded(object_body(written)) == kept
+    assert decoded(object_body(json.dumps(written).encode())) == kept
     assert "managedFields" in written["metadata"]
 
 
@@ -41,9 +41,9 @@ def test_outer_fields_have_their_go_names() -> None:
     names = {"Pod": pod, "Nodes": None, "NodeNames": ["a", 'b"']}
     nodes = {"Pod": pod, "Nodes": {"metadata": {}, "items": [{"x": 1}]}, "NodeNames": None}
 
-    assert said(names_args(POD, ("a", 'b"'))) == names
-    assert said(nodes_args(POD, [b'{"x":1}'])) == nodes
-    assert said(binding_args("ns", "p", "u", "n")) == {
+    assert decoded(names_args(POD, ("a", 'b"'))) == names
+    assert decoded(nodes_args(POD, [b'{"x":1}'])) == nodes
+    assert decoded(binding_args("ns", "p", "u", "n")) == {
         "PodName": "p",
         "PodNamespace": "ns",
         "PodUID": "u",
@@ -56,8 +56,8 @@ def test_candidates_by_uid_or_as_a_whole() -> None:
     victim = make_pod_info("v", node_name="n")
     candidates = [Candidate("n", (victim,), 2)]
 
-    meta = said(preemption_args(POD, candidates, None))
-    whole = said(preemption_args(POD, candidates, {victim.uid: b'{"x":1}'}))
+    meta = decoded(preemption_args(POD, candidates, None))
+    whole = decoded(preemption_args(POD, candidates, {victim.uid: b'{"x":1}'}))
 
     assert meta["NodeNameToVictims"] is None
     assert meta["NodeNameToMetaVictims"] == {

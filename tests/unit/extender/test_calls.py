@@ -142,7 +142,7 @@ def test_a_reason_for_a_node_that_passes_counts_if_the_next_extender_leaves_it_o
     calls.take(second, Filtered(("b",), {}, {}))
 
     refused = advice_of(calls).refused()
-    assert {name: said and (said.code, said.message) for name, said in refused.items()} == {
+    assert {name: status and (status.code, status.message) for name, status in refused.items()} == {
         "a": (HOPELESS, "never"),
         "c": (HOPELESS, "full"),
     }

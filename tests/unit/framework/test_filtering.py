@@ -152,9 +152,9 @@ def test_the_message_counts_each_reason_and_sorts_as_text() -> None:
     ten = {f"n{i}": 1 for i in range(10)}
     framework = make_framework(ColumnFilter("F", ten | {"both": 3, "never": 2}))
 
-    said = message(framework, make_snapshot(*ten, "both", "never"))
+    text = message(framework, make_snapshot(*ten, "both", "never"))
 
-    assert said == "0/12 nodes are available: 11 F says no, 2 F says never."
+    assert text == "0/12 nodes are available: 11 F says no, 2 F says never."
 
 
 def test_a_pod_level_rejection_is_the_whole_message() -> None:
@@ -289,7 +289,7 @@ def test_names_of_no_nodes_leave_out_every_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sets", "said"),
+    ("sets", "expected"),
     [
         pytest.param({"P": ()}, "node(s) didn't satisfy plugin P", id="one plugin"),
         pytest.param(
@@ -299,7 +299,7 @@ def test_names_of_no_nodes_leave_out_every_node() -> None:
         ),
     ],
 )
-def test_an_empty_intersection_rejects_the_pod(sets: dict[str, Any], said: str) -> None:
+def test_an_empty_intersection_rejects_the_pod(sets: dict[str, Any], expected: str) -> None:
     """Nobody is to blame alone, so no plugin is named."""
     after = PreFilter("After")
     framework = make_framework(*(PreFilter(n, nodes=s) for n, s in sets.items()), after)
@@ -307,8 +307,8 @@ def test_an_empty_intersection_rejects_the_pod(sets: dict[str, Any], said: str) 
 
     found = framework.filtering.find_nodes_that_fit(POD, snapshot)
 
-    assert found.pre_filter == unresolvable(said)
-    assert found.diagnosis(snapshot).message() == f"0/2 nodes are available: {said}."
+    assert found.pre_filter == unresolvable(expected)
+    assert found.diagnosis(snapshot).message() == f"0/2 nodes are available: {expected}."
     assert found.diagnosis(snapshot).unschedulable_plugins == set(sets)
     assert after.calls == 0
 
@@ -556,7 +556,7 @@ def test_every_verdict_asks_about_nodes_with_and_without_nominated_pods() -> Non
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "expected"),
     [
         pytest.param(None, "returned None, expected a Status", id="nothing"),
         pytest.param(error("disk full"), "Error: disk full", id="error"),
@@ -574,14 +574,14 @@ def test_every_verdict_asks_about_nodes_with_and_without_nominated_pods() -> Non
         ),
     ],
 )
-def test_a_node_form_filter_that_fails_is_named(answer: object, said: str) -> None:
+def test_a_node_form_filter_that_fails_is_named(answer: object, expected: str) -> None:
     """The attempt fails with the plugin and what it did."""
     framework = make_framework(NodeFilter("Mine", lambda node: answer))
 
     with pytest.raises(PluginError) as raised:
         framework.filtering.find_nodes_that_fit(POD, make_snapshot("a"))
 
-    assert str(raised.value) == f'running Filter plugin "Mine": {said}'
+    assert str(raised.value) == f'running Filter plugin "Mine": {expected}'
     assert raised.value.plugin == "Mine"
 
 
@@ -597,21 +597,21 @@ class WrongSize(ColumnFilter):
 
 @pytest.mark.parametrize("reads", [Reads.NODE, Reads.PODS, Reads.CLUSTER], ids=str)
 @pytest.mark.parametrize(
-    ("cls", "said"),
+    ("cls", "expected"),
     [
         pytest.param(Raising, "KeyError: 'gone'", id="raises"),
         pytest.param(WrongSize, r"returned an array of shape \(7,\), expected \(2,\)", id="size"),
     ],
 )
 def test_a_column_filter_that_fails_is_named(
-    cls: type[ColumnFilter], said: str, reads: Reads
+    cls: type[ColumnFilter], expected: str, reads: Reads
 ) -> None:
     """One bad plugin fails the attempt of one pod, also of the next one."""
     plugin: Plugin = cls("Bad", {}, reads=reads)
     framework = make_framework(plugin)
 
     for _ in range(2):
-        with pytest.raises(PluginError, match=f'running Filter plugin "Bad": .*{said}'):
+        with pytest.raises(PluginError, match=f'running Filter plugin "Bad": .*{expected}'):
             framework.filtering.find_nodes_that_fit(POD, make_snapshot("a", "b"))
 
 
@@ -634,9 +634,9 @@ def test_a_filter_that_fails_is_not_reached_where_nominated_pods_are_in_the_way(
     """The look with them comes first."""
     framework = make_framework(PodLimit(1), Raising("Bad", {}, reads=Reads.CLUSTER))
 
-    said = message(framework, make_snapshot("a"), nominated=nominated_pods(a="n"))
+    text = message(framework, make_snapshot("a"), nominated=nominated_pods(a="n"))
 
-    assert said == "0/1 nodes are available: 1 full."
+    assert text == "0/1 nodes are available: 1 full."
 
 
 class FailingOnce(ColumnFilter):

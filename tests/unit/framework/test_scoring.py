@@ -172,8 +172,8 @@ def test_prescore_cannot_reject(reads: Reads) -> None:
 
     framework = make_framework(Rejecting("R", {}, reads=reads))
 
-    said = "returned Unschedulable: too late, expected Success, Skip or Error"
-    with pytest.raises(PluginError, match=f'running PreScore plugin "R": {said}'):
+    expected = "returned Unschedulable: too late, expected Success, Skip or Error"
+    with pytest.raises(PluginError, match=f'running PreScore plugin "R": {expected}'):
         totals(framework, make_snapshot("a"))
 
 

@@ -44,7 +44,7 @@ def node(name: str, version: int = 1, uid: str = "") -> Node:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         (
             b'{"kind": "PodList", "metadata": {}, "items": []}',
@@ -54,7 +54,7 @@ def node(name: str, version: int = 1, uid: str = "") -> Node:
     ],
 )
 def test_what_is_no_list_of_that_kind_is_no_cluster_without_such_objects(
-    body: bytes, said: str
+    body: bytes, expected: str
 ) -> None:
     """For commands that look at a cluster once."""
 
@@ -63,7 +63,7 @@ def test_what_is_no_list_of_that_kind_is_no_cluster_without_such_objects(
         async def download(self, path: str, *, timeout: float) -> AsyncIterator[WholeBody]:
             yield WholeBody(body)
 
-    with pytest.raises(UnavailableError, match=re.escape(said)):
+    with pytest.raises(UnavailableError, match=re.escape(expected)):
         asyncio.run(list_all(Session(), NODES))  # all that is asked of it
 
 

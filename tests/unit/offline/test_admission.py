@@ -151,7 +151,7 @@ def test_a_claim_gets_the_default_storage_class() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         pytest.param(
             {"priorityClassName": "urgant"},
@@ -170,8 +170,8 @@ def test_a_claim_gets_the_default_storage_class() -> None:
         ),
     ],
 )
-def test_what_an_api_server_would_refuse_is_said(spec: Object, said: str) -> None:
-    assert read(URGENT, pod_manifest("p", **spec)).warnings == [f"f: items[2]: Pod p: {said}"]
+def test_what_an_api_server_would_refuse_is_said(spec: Object, expected: str) -> None:
+    assert read(URGENT, pod_manifest("p", **spec)).warnings == [f"f: items[2]: Pod p: {expected}"]
 
 
 def test_what_is_known_of_the_cluster_counts() -> None:

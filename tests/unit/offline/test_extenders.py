@@ -174,9 +174,9 @@ def test_what_if_and_capacity_ask_nobody(tmp_path: Path) -> None:
 
     for command, *more in (["what-if", "--drain", "a"], ["capacity"]):
         words = [command, "-f", cluster, "--config", str(file), *more]
-        said = CliRunner().invoke(main, words)
-        assert said.exit_code == 0, said.output
-        assert "Extenders are not asked" in said.output
+        output = CliRunner().invoke(main, words)
+        assert output.exit_code == 0, output.output
+        assert "Extenders are not asked" in output.output
 
     objects = (*NODES, pod_manifest("p"))
     found = run("what-if", tmp_path, config, *objects, more=["--drain", "a"])
@@ -203,9 +203,9 @@ def test_explain_says_that_advice_is_given_without_extenders(
         }
         file = tmp_path / "config.json"
         file.write_text(json.dumps(document))
-        said = CliRunner().invoke(main, ["explain", "-f", cluster, "--config", str(file)])
+        output = CliRunner().invoke(main, ["explain", "-f", cluster, "--config", str(file)])
 
-    assert ("Extenders are not asked about changes" in said.output) is is_told
+    assert ("Extenders are not asked about changes" in output.output) is is_told
 
 
 def test_explain_with_all_reasons_names_extenders(tmp_path: Path) -> None:

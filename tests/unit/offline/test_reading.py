@@ -119,7 +119,7 @@ SELECTOR_PATH = (
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "expected"),
     [
         pytest.param(pod() | {"spec": 5}, "Pod p: spec: expected a mapping, got a whole number"),
         pytest.param(
@@ -211,16 +211,16 @@ SELECTOR_PATH = (
         pytest.param([1], "expected a Kubernetes object, got a list", id="no object"),
     ],
 )
-def test_the_field_is_named(raw: object, said: str) -> None:
+def test_the_field_is_named(raw: object, expected: str) -> None:
     """File, object and field, and what was expected there."""
     with pytest.raises(InputError) as raised:
         read(json.dumps(raw))
 
-    assert str(raised.value).startswith(f"f0: {said}")
+    assert str(raised.value).startswith(f"f0: {expected}")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         pytest.param("kind: Pod\n---\nfoo\n", "f0: document 1: Pod: metadata.name", id="yaml"),
         pytest.param("---\nfoo\n", "f0: document 1: expected a Kubernetes object, got 'foo'"),
@@ -229,12 +229,12 @@ def test_the_field_is_named(raw: object, said: str) -> None:
         pytest.param("", "f0: empty; expected Kubernetes objects", id="empty"),
     ],
 )
-def test_the_document_is_named(text: str, said: str) -> None:
+def test_the_document_is_named(text: str, expected: str) -> None:
     """YAML files say which document, or which line."""
     with pytest.raises(InputError) as raised:
         read(text)
 
-    assert str(raised.value).startswith(said)
+    assert str(raised.value).startswith(expected)
 
 
 def test_pod_groups_of_every_version_are_read_as_one_kind() -> None:

@@ -35,7 +35,7 @@ def test_the_fields_are_those_of_the_package() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "expected"),
     [
         pytest.param(
             pod_manifest("p", nodeSelectr={}),
@@ -74,9 +74,9 @@ def test_the_fields_are_those_of_the_package() -> None:
         ),
     ],
 )
-def test_unknown_fields_are_said_with_a_guess(wrong: dict[str, Any], said: str) -> None:
+def test_unknown_fields_are_said_with_a_guess(wrong: dict[str, Any], expected: str) -> None:
     """With file and path."""
-    assert warnings(wrong) == [f"f: {said}"]
+    assert warnings(wrong) == [f"f: {expected}"]
 
 
 def test_nothing_is_said_about_what_is_right() -> None:
@@ -90,7 +90,7 @@ def test_nothing_is_said_about_what_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "api_version", "said"),
+    ("kind", "api_version", "expected"),
     [
         pytest.param(
             "Deploymnt",
@@ -153,11 +153,11 @@ def test_nothing_is_said_about_what_is_right() -> None:
         pytest.param("Event", "events.k8s.io/v1", "", id="of two groups"),
     ],
 )
-def test_unknown_kinds_are_said(kind: str, api_version: str, said: str) -> None:
+def test_unknown_kinds_are_said(kind: str, api_version: str, expected: str) -> None:
     """Those that exist and do not matter are not."""
     found = warnings({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})
 
-    assert found == ([said] if said else [])
+    assert found == ([expected] if expected else [])
 
 
 def test_an_object_that_is_given_twice_is_said() -> None:
@@ -182,7 +182,7 @@ def test_nodes_that_are_missing_are_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         pytest.param({"containers": []}, "spec.containers: required", id="containers"),
         pytest.param(
@@ -202,9 +202,9 @@ def test_nodes_that_are_missing_are_said() -> None:
         ),
     ],
 )
-def test_what_an_api_server_requires_is_required(spec: dict[str, Any], said: str) -> None:
+def test_what_an_api_server_requires_is_required(spec: dict[str, Any], expected: str) -> None:
     """It would refuse the pod; scheduling would take it for one without the constraint."""
     with pytest.raises(InputError) as refused:
         read(node_manifest("n"), pod_manifest("p", **spec))
 
-    assert said in str(refused.value)
+    assert expected in str(refused.value)

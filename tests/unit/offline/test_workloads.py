@@ -157,7 +157,7 @@ def test_a_daemon_set_has_a_pod_per_node_that_it_may_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         pytest.param({"replicas": "3"}, "spec.replicas: expected a whole number from 0", id="text"),
         pytest.param({"replicas": -1}, "spec.replicas: expected a whole number from 0", id="less"),
@@ -170,12 +170,12 @@ def test_a_daemon_set_has_a_pod_per_node_that_it_may_use() -> None:
         ),
     ],
 )
-def test_what_cannot_be_made_is_said(spec: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_made_is_said(spec: dict[str, Any], expected: str) -> None:
     """With the workload and the field."""
     with pytest.raises(InputError) as raised:
         pods(workload("Deployment", **spec))
     assert str(raised.value).startswith("f: items[1]: Deployment web: ")
-    assert said in str(raised.value)
+    assert expected in str(raised.value)
 
 
 _scalars = st.none() | st.booleans() | st.integers(-1, 2) | st.text(max_size=3)

@@ -71,15 +71,15 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize(("content", "said"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_what_is_no_wheel_of_plugins(content: bytes, said: str) -> None:
+@pytest.mark.parametrize(("content", "expected"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_what_is_no_wheel_of_plugins(content: bytes, expected: str) -> None:
     """Says why, at the key."""
     problem = found(content)
 
     assert isinstance(problem, Problem)
     assert problem.path == ("key",)
     assert problem.message.startswith("expected a wheel of Python code alone: ")
-    assert said in problem.message
+    assert expected in problem.message
 
 
 @given(st.binary(max_size=300), st.integers(0, 900))
@@ -91,7 +91,7 @@ def test_no_bytes_end_the_operator(noise: bytes, at: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config_map", "path", "said"),
+    ("config_map", "path", "expected"),
     [
         pytest.param(
             None, "configMap", 'there is no ConfigMap "racks" in namespace stowage', id="nothing"
@@ -110,9 +110,9 @@ def test_no_bytes_end_the_operator(noise: bytes, at: int) -> None:
         ),
     ],
 )
-def test_what_is_not_there(config_map: dict[str, Any] | None, path: str, said: str) -> None:
+def test_what_is_not_there(config_map: dict[str, Any] | None, path: str, expected: str) -> None:
     """The ConfigMap or the key, and what there is instead."""
-    assert wheel_in(config_map, PLACE) == Problem((path,), said)
+    assert wheel_in(config_map, PLACE) == Problem((path,), expected)
 
 
 def test_packages_of_an_instance() -> None:

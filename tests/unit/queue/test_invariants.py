@@ -52,8 +52,8 @@ BROKEN: dict[str, Callable[[SchedulingQueue], object]] = {}
 """What breaks each invariant, by what is said of it."""
 
 
-def breaks(said: str) -> Callable[[Callable[[SchedulingQueue], object]], None]:
-    return lambda breaking: BROKEN.update({said: breaking})
+def breaks(message: str) -> Callable[[Callable[[SchedulingQueue], object]], None]:
+    return lambda breaking: BROKEN.update({message: breaking})
 
 
 @breaks("the pods that are known are not those that wait or are in flight")
@@ -191,13 +191,13 @@ def _(queue: SchedulingQueue) -> None:
     queue.nominator._slots["default/active"] = 1
 
 
-@pytest.mark.parametrize("said", BROKEN)
-def test_a_broken_invariant_is_noticed(said: str) -> None:
+@pytest.mark.parametrize("message", BROKEN)
+def test_a_broken_invariant_is_noticed(message: str) -> None:
     """It is named, and nothing else is."""
     queue = make_queue()
 
-    BROKEN[said](queue)
+    BROKEN[message](queue)
     with pytest.raises(QueueInvariantError) as raised:
         queue.validate()
 
-    assert str(raised.value) == said
+    assert str(raised.value) == message

@@ -65,8 +65,8 @@ def helps(plugin: str, pod: PodInfo, event: ClusterEvent, new: object) -> bool:
 def hint_of(plugin: str, event: ClusterEvent) -> ClusterEventWithHint:
     def hint(pod: PodInfo, old: object, new: object) -> QueueingHint:
         happened = event if event.resource is EventResource.NODE else OWN_LABEL
-        said = helps(plugin, pod, happened, new)
-        return QueueingHint.QUEUE if said else QueueingHint.SKIP
+        is_helped = helps(plugin, pod, happened, new)
+        return QueueingHint.QUEUE if is_helped else QueueingHint.SKIP
 
     return ClusterEventWithHint(event, hint, reads_pod_shape_only=plugin != "Name")
 

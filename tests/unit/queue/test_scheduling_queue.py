@@ -91,18 +91,18 @@ def test_the_queue_says_whether_there_is_something_to_pop() -> None:
     """Active pods and those that may be popped early; not parked ones, nor those after an error."""
     under_test = QueueUnderTest({"Fit": ()})
     queue, pod = under_test.queue, make_pod_info("p")
-    said = [queue.has_ready]
+    seen = [queue.has_ready]
 
     queue.add(pod)
-    said.append(queue.has_ready)
+    seen.append(queue.has_ready)
     under_test.fail(under_test.pop(), "Fit")
-    said.append(queue.has_ready)
+    seen.append(queue.has_ready)
     queue.activate([pod.uid])
-    said.append(queue.has_ready)
+    seen.append(queue.has_ready)
     under_test.fail(under_test.pop())
-    said.append(queue.has_ready)
+    seen.append(queue.has_ready)
 
-    assert said == [False, True, False, True, False]
+    assert seen == [False, True, False, True, False]
 
 
 def heavy_and_light(under_test: QueueUnderTest) -> None:

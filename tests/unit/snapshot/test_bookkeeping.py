@@ -412,17 +412,17 @@ def test_only_labels_that_a_selector_names_tell_pods_apart() -> None:
     index: SelectorIndex[Item] = SelectorIndex()
     items = Item("default", app="web"), Item("default", app="db"), Item("default", app="web")
     labels = {"app": "web", "job": "a"}
-    said = [index.distinction(labels)]
+    distinctions = [index.distinction(labels)]
 
     for each in items:
         index.add(each)
-    said += [index.distinction(labels), index.distinction({"app": "other"})]
+    distinctions += [index.distinction(labels), index.distinction({"app": "other"})]
     for each in items:
         index.discard(each)
-        said.append(index.distinction(labels))
+        distinctions.append(index.distinction(labels))
 
     web, other = (("app", "web"),), (("app", None),)
-    assert said == [(), web, other, web, web, ()]
+    assert distinctions == [(), web, other, web, web, ()]
 
 
 # --- terms ----------------------------------------------------------------------------------------

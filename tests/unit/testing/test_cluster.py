@@ -467,7 +467,7 @@ def decided(cluster: Cluster) -> dict[str, Decision]:
 
 
 @pytest.mark.parametrize(
-    ("which", "check", "said"),
+    ("which", "check", "expected"),
     [
         ("bound", lambda d: d.must_land_on("b"), "default/bound should land on b, and is on a"),
         ("bound", lambda d: d.must_not_land_on("b", "a"), "must not land on b or a, and is on a"),
@@ -490,14 +490,14 @@ def decided(cluster: Cluster) -> dict[str, Decision]:
     ],
 )
 def test_failures_explain_themselves(
-    told: Cluster, which: str, check: Callable[[Decision], None], said: str
+    told: Cluster, which: str, check: Callable[[Decision], None], expected: str
 ) -> None:
     decision = decided(told)[which]
 
     with pytest.raises(AssertionError) as failed:
         check(decision)
 
-    assert said in str(failed.value)
+    assert expected in str(failed.value)
     assert decision.explain() in str(failed.value)
 
 

@@ -96,28 +96,28 @@ def status_of(codes: AllowedCodes, plugin: str) -> Check[Status]:
     """Make a check for a status, which attributes rejections to the plugin."""
 
     def check(answer: Any, _: Args) -> Status:
-        said = SUCCESS if answer is SUCCESS else status(answer, codes)
-        return said if said.code in OK_OR_SKIP else said.by(plugin)
+        returned = SUCCESS if answer is SUCCESS else status(answer, codes)
+        return returned if returned.code in OK_OR_SKIP else returned.by(plugin)
 
     return check
 
 
 def pre_filter(answer: Any, _: Args) -> tuple[PreFilterResult | None, Status]:
     """The nodes to which the search is limited, or None, and a status."""
-    result, said = _pair(answer, "(PreFilterResult or None, Status)")
-    if result is None and (said is SUCCESS or said is SKIP):
-        return None, said
+    result, returned = _pair(answer, "(PreFilterResult or None, Status)")
+    if result is None and (returned is SUCCESS or returned is SKIP):
+        return None, returned
     if result is not None and not (
         isinstance(result, PreFilterResult)
         and (result.node_names is None or _is_set_of_names(result.node_names))
     ):
         wrong(answer, "a PreFilterResult with a frozenset of node names, or None")
-    return result, status(said, PRE_FILTER)
+    return result, status(returned, PRE_FILTER)
 
 
 def post_filter(answer: Any, _: Args) -> tuple[PostFilterResult | None, Status]:
     """A nomination, or None, and a status."""
-    result, said = _pair(answer, "(PostFilterResult or None, Status)")
+    result, returned = _pair(answer, "(PostFilterResult or None, Status)")
     name: object = getattr(result, "nominated_node_name", None)
     if result is not None and not (
         isinstance(result, PostFilterResult) and isinstance(name, str) and encodable(name) == name
@@ -125,15 +125,15 @@ def post_filter(answer: Any, _: Args) -> tuple[PostFilterResult | None, Status]:
         wrong(answer, "a PostFilterResult with the name of a node, or None")
     if result is not None and result.writes:
         writes(result.writes, ())
-    return result, status(said, OK_OR_NOT)
+    return result, status(returned, OK_OR_NOT)
 
 
 def permit(answer: Any, _: Args) -> tuple[Status, float]:
     """A status, and a timeout in seconds."""
-    said, seconds = _pair(answer, "(Status, seconds)")
+    returned, seconds = _pair(answer, "(Status, seconds)")
     if not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
         wrong(seconds, "seconds, 0 or more")
-    return status(said, PERMIT), float(seconds)
+    return status(returned, PERMIT), float(seconds)
 
 
 def counting(answer: Any, args: Args) -> Counting:
@@ -195,10 +195,10 @@ def normalized_scores(answer: Any, args: tuple[Any, Any, Scores]) -> Scores:
 
 def placements(answer: Any, _: Args) -> tuple[Placements, Status]:
     """The placements of a group, and a status."""
-    found, said = _pair(answer, "(Placements, Status)")
+    found, returned = _pair(answer, "(Placements, Status)")
     if not isinstance(found, Placements):
         wrong(found, "Placements")
-    return found, status(said, OK_OR_NOT)
+    return found, status(returned, OK_OR_NOT)
 
 
 def placement_scores(answer: Any, args: tuple[Any, FeasiblePlacements, Any]) -> Scores:

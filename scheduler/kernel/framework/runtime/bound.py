@@ -280,8 +280,8 @@ class _NodeByNode:
         indices = row_indices(rows)
         answer = np.zeros(len(indices), np.uint64)
         for i, row in enumerate(indices.tolist()):
-            said = self._plugin.filter(state, pod.pod, snapshot.info(row))
-            status = answers.status(said, answers.FILTER)
+            returned = self._plugin.filter(state, pod.pod, snapshot.info(row))
+            status = answers.status(returned, answers.FILTER)
             if not status.is_success:
                 answer[i] = given.setdefault(status, len(given) + 1)
         return answer

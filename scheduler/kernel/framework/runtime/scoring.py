@@ -179,10 +179,10 @@ class Scoring:
         if score_by_domain is None:
             return None
         start = self._calls.now()
-        said = score_by_domain(found.state, pod, snapshot, pod_class.fitting_domains)
-        if said is None:
+        returned = score_by_domain(found.state, pod, snapshot, pod_class.fitting_domains)
+        if returned is None:
             return None
-        topology, by_domain = said
+        topology, by_domain = returned
         by_domain = by_domain * adding[0].weight
         rows, feasible = pod_class.best_by_domain(topology, by_domain)
         if not feasible:

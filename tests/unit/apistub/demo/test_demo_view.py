@@ -238,8 +238,8 @@ def test_on_a_terminal_everything_is_at_a_glance() -> None:
 def test_what_stands_in_brackets_is_shown() -> None:
     """Gates are named so, and brackets mean styles to whoever draws."""
     console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
-    said = "waiting for scheduling gates: [example.com/quota]"
-    waiting = pod("b-1", reason="SchedulingGated", message=said, gated=True)
+    text = "waiting for scheduling gates: [example.com/quota]"
+    waiting = pod("b-1", reason="SchedulingGated", message=text, gated=True)
     screen = LiveScreen(console, cluster_of(waiting), 1, lambda: 7.0)
 
     lines = console.render_lines(screen.picture(), pad=False)
