@@ -23,9 +23,14 @@ RUN_BESIDE: Final = frozenset(
     for name in (
         "bad_surroundings",
         "failed_bindings",
+        "high_availability",
+        "image",
         "operator",
         "pages",
+        "permit",
+        "preemption_with_kubelets",
         "shadow",
+        "stalled_loop",
         "waiting_pods_are_woken",
         "waiting_promise",
     )
