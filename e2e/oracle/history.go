@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -32,15 +33,18 @@ type historyStep struct {
 	// At is its time since the beginning.
 	At int64 `json:"at"`
 	// Do is "set" or "delete" an object, "flush" what time has set free, "try" the next pod, or
-	// let the API server answer a binding: "bound", "unbound".
+	// let the API server answer a binding: "bound", "unbound", or the deletion of a victim:
+	// "evicted", "unevicted".
 	Do     string          `json:"do"`
 	Object json.RawMessage `json:"object"`
-	// Pod is the one whose binding is answered.
+	// Pod is the one whose binding or deletion is answered.
 	Pod string `json:"pod"`
 	// During has what happens between the decision about a pod and its return to the queue.
 	During []historyStep `json:"during"`
 	// Until is the time of that return.
 	Until int64 `json:"until"`
+	// Then has what happens after the attempt, before its end is looked at.
+	Then []historyStep `json:"then"`
 }
 
 // HistoryAnswer tells what each step has led to.
@@ -65,6 +69,10 @@ type Tried struct {
 	// Condition and Nomination were written to the status of the pod.
 	Condition  *Condition `json:"condition,omitempty"`
 	Nomination *string    `json:"nomination,omitempty"`
+	// Victims are the pods on the node that is to be cleared.
+	Victims []string `json:"victims,omitempty"`
+	// Displaced are the pods that lost their nomination.
+	Displaced []string `json:"displaced,omitempty"`
 }
 
 // historyLine answers a case that has, besides objects as the API server holds them and a
@@ -99,12 +107,15 @@ func answerHistory(line []byte) (*AdmittedHistoryAnswer, error) {
 	}
 	for i, step := range raw.Steps {
 		answer, err := h.do(ctx, step)
+		if answer != nil {
+			result.History.Steps = append(result.History.Steps, *answer)
+		}
 		if err != nil {
 			result.History.Error = fmt.Sprintf("step %d: %v", i, err)
 			break
 		}
-		result.History.Steps = append(result.History.Steps, answer)
 	}
+	h.refuseEvictions()
 	return result, nil
 }
 
@@ -121,9 +132,11 @@ type history struct {
 	nodeNames map[string]bool
 	trying    historyStep
 	problem   error
+	evictions *evictions
 
 	mutex    sync.Mutex
 	tried    *Tried
+	triedUID types.UID
 	isOver   bool
 	bindings map[types.UID]chan error
 	uids     map[string]types.UID
@@ -162,21 +175,28 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 	h.NextPod = h.nextPod
 	h.SchedulePod = h.schedulePod
 	h.FailureHandler = h.handleFailure
+	h.watchPreemption()
 	return h, h.sync(ctx)
 }
 
-func (h *history) do(ctx context.Context, step historyStep) (StepAnswer, error) {
+func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error) {
 	h.mutex.Lock()
-	h.tried = nil
+	h.tried, h.evictions.begun = nil, map[string]*Condition{}
 	h.mutex.Unlock()
 	if err := h.happen(ctx, step); err != nil {
-		return StepAnswer{}, err
+		return nil, err
+	}
+	var problem error
+	for _, each := range step.Then {
+		if problem = h.happen(ctx, each); problem != nil {
+			break
+		}
 	}
 	answer := h.state()
 	h.mutex.Lock()
-	answer.Tried = h.tried
-	h.mutex.Unlock()
-	return answer, h.problem
+	defer h.mutex.Unlock()
+	answer.Tried, answer.Evictions = h.tried, maps.Clone(h.evictions.begun)
+	return &answer, errors.Join(problem, h.problem)
 }
 
 func (h *history) happen(ctx context.Context, step historyStep) error {
@@ -194,7 +214,11 @@ func (h *history) happen(ctx context.Context, step historyStep) error {
 	case "bound":
 		return h.answerBinding(step.Pod, nil)
 	case "unbound":
-		return h.answerBinding(step.Pod, errors.New("the API server refuses"))
+		return h.answerBinding(step.Pod, errRefused)
+	case "evicted":
+		return h.answerEviction(step.Pod, false)
+	case "unevicted":
+		return h.answerEviction(step.Pod, true)
 	}
 	return fmt.Errorf("unknown step %q", step.Do)
 }
@@ -229,7 +253,10 @@ func (h *history) try(ctx context.Context, step historyStep) error {
 	}
 	h.trying, h.isOver = step, false
 	h.ScheduleOne(ctx)
-	return h.await(func() bool { return h.isOver })
+	if err := h.await(func() bool { return h.isOver }); err != nil {
+		return err
+	}
+	return h.awaitEvictions()
 }
 
 func (h *history) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
@@ -237,8 +264,9 @@ func (h *history) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) 
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if info != nil {
-		h.tried = &Tried{Pod: key(info.Pod)}
+		h.tried, h.triedUID = &Tried{Pod: key(info.Pod)}, info.Pod.UID
 		h.failed[info.Pod.UID] = false
+		delete(h.evictions.byPreemptor, info.Pod.UID)
 		// A pod that is being deleted is skipped, and no function of this program hears of it.
 		h.isOver = info.Pod.DeletionTimestamp != nil
 	}
@@ -324,38 +352,6 @@ func (h *history) await(isTrue func() bool) error {
 		}
 	}
 	return errors.New("an attempt did not end")
-}
-
-// patched writes down what is written to the status of the pod that was tried.
-func (h *history) patched(data []byte) error {
-	var changed struct {
-		Status struct {
-			Conditions []Condition `json:"conditions"`
-			// NominatedNodeName is null where the patch deletes it, and empty where it leaves it.
-			NominatedNodeName json.RawMessage `json:"nominatedNodeName"`
-		} `json:"status"`
-	}
-	if err := json.Unmarshal(data, &changed); err != nil {
-		return err
-	}
-	var name string
-	if nomination := changed.Status.NominatedNodeName; len(nomination) > 0 {
-		if err := json.Unmarshal(nomination, &name); err != nil {
-			return err
-		}
-	}
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if h.tried == nil {
-		return nil
-	}
-	for _, condition := range changed.Status.Conditions {
-		h.tried.Condition = &condition
-	}
-	if len(changed.Status.NominatedNodeName) > 0 {
-		h.tried.Nomination = &name
-	}
-	return nil
 }
 
 // isReady tells whether a pod can be popped without waiting.

@@ -21,6 +21,9 @@ type StepAnswer struct {
 	Nodes map[string][]string `json:"nodes"`
 	// Nominated has the pods for which each node keeps room.
 	Nominated map[string][]string `json:"nominated"`
+	// Evictions are the victims that the API server was asked to delete, with the condition that
+	// was written before.
+	Evictions map[string]*Condition `json:"evictions"`
 }
 
 // QueuedPod is what the queue knows of a pod.

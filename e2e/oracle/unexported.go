@@ -128,7 +128,7 @@ func kindOfStep(obj runtime.Object) string {
 	return ""
 }
 
-// answeringClient is the client of the scheduler, whose bindings wait for their answer.
+// answeringClient is the client of the scheduler, whose bindings and deletions wait for their answer.
 type answeringClient struct {
 	*fake.Clientset
 	history *history
@@ -144,21 +144,26 @@ type answeringCore struct {
 }
 
 func (c *answeringCore) Pods(namespace string) corev1client.PodInterface {
-	return &answeringPods{c.CoreV1Interface.Pods(namespace), c.history}
+	return &answeringPods{c.CoreV1Interface.Pods(namespace), namespace, c.history}
 }
 
 type answeringPods struct {
 	corev1client.PodInterface
-	history *history
+	namespace string
+	history   *history
 }
 
 func (p *answeringPods) Bind(_ context.Context, binding *v1.Binding, _ metav1.CreateOptions) error {
 	return p.history.binding(binding)
 }
 
-func (p *answeringPods) Patch(_ context.Context, _ string, _ types.PatchType, data []byte, _ metav1.PatchOptions, subresources ...string) (*v1.Pod, error) {
+func (p *answeringPods) Patch(_ context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, subresources ...string) (*v1.Pod, error) {
 	if len(subresources) != 1 || subresources[0] != "status" {
 		return nil, errors.New("only statuses are patched")
 	}
-	return &v1.Pod{}, p.history.patched(data)
+	return &v1.Pod{}, p.history.patched(p.namespace+"/"+name, data)
+}
+
+func (p *answeringPods) Delete(ctx context.Context, name string, _ metav1.DeleteOptions) error {
+	return p.history.deletion(ctx, p.namespace+"/"+name)
 }

@@ -384,6 +384,7 @@ class PodCondition(ApiStruct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    observed_generation: int = 0
 
 
 class ContainerStatus(ApiStruct, frozen=True):

@@ -9,7 +9,8 @@ the next pod is tried, and the API server answers its binding or refuses it. Our
 through the steps first, then the judge lives through the same. After each step are compared: where
 each pod waits and since when, its attempts and failures, the end of its backoff, the plugins that
 rejected it, the order in which pods would be tried, the pods on each node, and for which pods nodes
-keep room. Of each attempt: the pod, its node or reasons, and what is written to its status.
+keep room, and the evictions that were requested. Of each attempt: the pod, its node or reasons, its
+victims, the pods that lose their nomination, and what is written to its status.
 
 What is kept out is in `tests.parity.living`.
 """
@@ -27,7 +28,8 @@ from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
 from tests.parity.generator.histories import make_history_case
 from tests.parity.history_steps import live_through
-from tests.parity.living import QUIET, STEP_KINDS
+from tests.parity.living import QUIET
+from tests.parity.world import STEP_KINDS
 
 PRINTED: Final = 20
 """Differences printed before only counting goes on."""
@@ -72,13 +74,13 @@ def _differences(where: str, expected: Object, actual: Object) -> Iterator[Diffe
                 continue
             if (theirs.get(field) or 0) != (ours.get(field) or 0):
                 yield Difference(f"{where} {name} {field}", field, theirs, ours)
-    for field in ("next", "nodes", "nominated"):
+    for field in ("next", "nodes", "nominated", "evictions"):
         if expected[field] != actual[field]:
             yield Difference(f"{where} {field}", field, expected[field], actual[field])
 
 
 def _attempt(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
-    fields = ["pod", "host", "reason", "nomination"]
+    fields = ["pod", "host", "reason", "nomination", "victims", "displaced"]
     if expected.get("reason") != QUIET:
         fields.append("message")
     for field in fields:
@@ -149,11 +151,17 @@ def _met(ours: Object) -> Iterator[str]:
     """What there was in a history: proof that the cases meet all of it."""
     for step, answer in zip(ours["steps"], ours["answers"], strict=True):
         yield f"step {step['do']}"
-        yield from (f"during an attempt: {each['do']}" for each in step.get("during", ()))
+        for when in ("during", "then"):
+            yield from (f"{when} an attempt: {each['do']}" for each in step.get(when, ()))
         yield from (f"state {pod['place']}" for pod in answer["pods"].values())
+        yield from (f"gate {pod['gate']}" for pod in answer["pods"].values() if pod["gate"])
         if answer["tried"]:
             tried = answer["tried"]
             yield f"attempt: {'placed' if 'host' in tried else tried.get('reason', 'skipped')}"
+            if "victims" in tried:
+                yield "attempt: with victims"
+            if "displaced" in tried:
+                yield "attempt: others lose their nomination"
 
 
 def _dump(judge: Answerer, seed: int) -> int:

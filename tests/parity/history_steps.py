@@ -7,16 +7,11 @@ from typing import Final
 
 from scheduler.kernel.engine.events import Decide, Tick
 from tests.parity.generator.draw import NAMESPACE_LABELS, NODE_LABELS, POD_LABELS, Object
-from tests.parity.generator.histories import CPU, shape_room
+from tests.parity.generator.histories import CPU, shape_room, start_at
 from tests.parity.generator.placement import EFFECTS, TAINT_KEYS
-from tests.parity.living import (
-    BEGINNING,
-    UNITS,
-    Living,
-    is_leaving,
-    key_of,
-    node_of,
-)
+from tests.parity.history_state import BEGINNING, UNITS, state_of
+from tests.parity.living import Living
+from tests.parity.world import is_leaving, key_of, leave, node_of
 
 STEPS: Final = 110
 """The number of steps after the beginning."""
@@ -62,6 +57,7 @@ class History(Living):
         return [
             (self.pace, self._try),
             (10, self._answer_binding),
+            *([(10, self._answer_eviction)] if self.evictions else []),
             (10, self._show_owed),
             (12, self._pass_time),
             *self._changes(),
@@ -69,13 +65,14 @@ class History(Living):
 
     def _changes(self) -> list[tuple[float, Callable[[], None]]]:
         return [
-            (8, lambda: self._create("Pod")),
+            (16 + self.pace / 4 if self.preempts else 8, lambda: self._create("Pod")),
             (1.5, lambda: self._create("Node")),
             (8, self._change_pending),
             (1.5, self._end_pending),
             (0.7, self._bind_by_others),
             (3, self._change_running),
             (5, self._end_running),
+            *([(6, self._end_leaving)] if self.preempts else []),
             (7, self._change_node),
             (1, self._delete_node),
             (1, self._change_namespace),
@@ -83,7 +80,7 @@ class History(Living):
 
     def meanwhile(self) -> None:
         """What happens between the decision about a pod that fits nowhere and its return."""
-        if self.draw.maybe(0.3):
+        if not self.preempts and self.draw.maybe(0.3):
             self.during = []
             for _ in range(self.draw.randint(1, 3)):
                 ways = self._changes()
@@ -92,13 +89,28 @@ class History(Living):
             self.units += 1
             self.engine.core.time.now = BEGINNING + self.units / UNITS
 
+    def _answer_eviction(self) -> None:
+        if self.evictions:
+            self.answer_eviction(self.draw.pick(sorted(self.evictions)))
+
     def _try(self) -> None:
+        if self.evictions and self._may_displace():
+            self._answer_eviction()
+            return
         step: Object = {"do": "try"}
         self.step(step, lambda: self.handle(Decide()) if self.engine.has_ready else None)
 
     def _answer_binding(self) -> None:
         if self.bindings:
             self.answer(self.draw.pick(sorted(self.bindings)))
+
+    def _may_displace(self) -> bool:
+        """Whether the next pod is more important than one whose victims are being evicted."""
+        core, held = self.engine.core, self.world.held["Pod"]
+        waiting = map(core.queue.get, self.engine.preemption_executor._runs)
+        least = min((pod.priority for pod in waiting if pod is not None), default=2**31)
+        following = state_of(core)["next"][:1]
+        return any(held[pod]["spec"]["priority"] > least for pod in following)
 
     def _show_owed(self) -> None:
         if self.owed:
@@ -129,7 +141,7 @@ class History(Living):
             spec.setdefault("tolerations", []).append(
                 {"key": draw.pick(TAINT_KEYS), "operator": "Exists"}
             )
-        elif draw.maybe(0.5) and not is_leaving(raw):
+        elif draw.maybe(0.5) and not (is_leaving(raw) or self._preempts_now(raw)):
             nominated = draw.pick(("", "n0", "n1", "n2", "gone"))
             status["nominatedNodeName"] = nominated
             if not nominated:
@@ -148,15 +160,24 @@ class History(Living):
         if raw is not None:
             self._end(raw, "Succeeded")
 
+    def _end_leaving(self) -> None:
+        raw = self._any([each for each in self.world.pods(assigned=True) if is_leaving(each)])
+        if raw is not None:
+            self._end(raw, "Failed")
+
     def _end(self, raw: Object, phase: str) -> None:
         """A pod is being deleted, is gone, or is done, which to the scheduler is the same."""
         is_binding = key_of(raw) in self.bindings
-        if self._is_in_flight(raw) or (is_binding and self.during is not None):
+        is_victim = raw["metadata"]["uid"] in self.engine.preemption_executor._wanted
+        if self._is_in_flight(raw) or self._preempts_now(raw):
+            return
+        if self.opens_gate(raw["metadata"]["uid"]):
+            return
+        if is_binding and (is_victim or self.during is not None):
             return
         is_nominated = "nominatedNodeName" in raw["status"] and not node_of(raw)
         if self.draw.maybe(0.4) and not (is_binding or is_nominated or is_leaving(raw)):
-            raw["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-            raw["metadata"]["deletionGracePeriodSeconds"] = 30
+            leave(raw)
             self.show(self.world.write(raw))
             return
         if self.draw.maybe(0.3):
@@ -168,12 +189,16 @@ class History(Living):
             again["metadata"].pop("deletionGracePeriodSeconds", None)
             again["metadata"]["uid"] += "+"
             again["status"] = {"phase": "Pending"}
+            if self.preempts:
+                start_at(again, 100 + len(self.steps))
             self.world.to_come["Pod"].append(again)
 
     def _bind_by_others(self) -> None:
         raw = self._any(self.world.pods(assigned=False))
         nodes = sorted(self.world.held["Node"])
         if raw is None or not nodes or self._is_in_flight(raw) or is_leaving(raw):
+            return
+        if self._preempts_now(raw):
             return
         if key_of(raw) in self.bindings or "hostPort" in json.dumps(raw["spec"]):
             return
@@ -241,3 +266,7 @@ class History(Living):
         """Whether it is the pod about which is being decided."""
         tried = self.tried
         return self.during is not None and tried is not None and tried["pod"] == key_of(raw)
+
+    def _preempts_now(self, raw: Object) -> bool:
+        """Whether the victims of a pod are being evicted."""
+        return raw["metadata"]["uid"] in self.engine.preemption_executor._runs

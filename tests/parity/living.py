@@ -19,27 +19,41 @@ their clocks when the step `flush` says so. These differences are meant, and are
   with host ports is bound by others.
 - The end of an attempt whose pod is gone is not reported: only the judge's state counts there.
 - Plugins that want new nodes are woken by every change of a taint: not in the judge.
+- A preemptor backs off if an eviction fails: here it is tried at once.
+- A preemptor is gated until the watch shows its victims leaving: the answer to an eviction and what
+  the watch shows are one step.
+  If the last victim has gone before the others, the answer comes first.
+- The gate of a preemptor opens by itself: in the judge, too.
+- The last victim stays if its preemptor is gone or loses its place: no such thing happens to a
+  preemptor, and no more important pod is tried, while its victims are evicted.
+- A victim is evicted once for several preemptors: the judge counts it once, and the eviction is not
+  refused.
+- A preemptor is tried again if the binding of its victim fails: no such binding is refused.
+- The failed binding of a deleted pod wakes no pod again, although a gate was closed before: all
+  victims but the last are bound before they are deleted.
+- The engine decides without a break: nothing happens within the attempts of pods that may preempt.
 """
 
 import copy
-from collections.abc import Callable, Mapping
-from random import Random
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
-from typing_extensions import override
 
-from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorithm
+from scheduler.api.written import Condition
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
     Event,
+    Evicted,
+    EvictFailed,
     ObjectGone,
     ObjectSet,
     PreBound,
 )
 from scheduler.kernel.engine.instructions import (
     Bind,
+    Evict,
     Instruction,
     LogError,
     PatchStatus,
@@ -47,80 +61,20 @@ from scheduler.kernel.engine.instructions import (
     RunPreBind,
 )
 from scheduler.kernel.engine.scheduling_failure import SCHEDULING_FAILED
-from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import EventResource
-from scheduler.kernel.framework.runtime import Feasibility
-from scheduler.kernel.framework.runtime.scoring import Best
-from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.cases import load_case
-from scheduler.tools.offline.reading import objects_from_documents
+from tests.parity.first_of_equal import FirstOfEqual
 from tests.parity.generator.draw import Draw, Object
+from tests.parity.generator.histories import may_preempt
+from tests.parity.history_state import BEGINNING, UNITS, state_of
+from tests.parity.world import STEP_KINDS, World, decoded, is_leaving, key_of, leave, node_of
 
-UNITS: Final = 512
-"""Units of time per second: exact in nanoseconds and in floats."""
-BEGINNING: Final = 1000.0
-"""The time of the beginning, in seconds: a whole one, as backoff is counted in those."""
-STEP_KINDS: Final = ("Namespace", "Node", "Pod")
-"""The kinds of objects that steps are about."""
 QUIET: Final = "SchedulerError"
 """The reason of failures whose texts are Stowage's own."""
 _PLURAL: Final = {"Namespace": "namespaces", "Node": "nodes", "Pod": "pods"}
 _REFUSED: Final = 'running Bind plugin "DefaultBinder": the API server refuses'
+_EVICTION_FAILED: Final = "Eviction failed"
 _SKIPPED: Final = "skip schedule deleting pod"
-
-
-class _FirstOfEqual(SchedulingAlgorithm):
-    """Takes the first of equally good nodes; events come while an attempt that fails is made."""
-
-    def __init__(self, meanwhile: Callable[[], None]) -> None:
-        super().__init__(Random(0))
-        self._meanwhile = meanwhile
-
-    @override
-    def schedule_pod(self, *args: Any, **kwargs: Any) -> Any:
-        found = super().schedule_pod(*args, **kwargs)
-        if not isinstance(found, ScheduleResult):
-            self._meanwhile()
-        return found
-
-    @override
-    def _pick(
-        self, state: CycleState, best: Best, snapshot: Snapshot, found: Feasibility
-    ) -> ScheduleResult:
-        names = snapshot.table.names
-        row = min(range(len(best.rows)), key=lambda at: names[best.rows.item(at)])
-        return super()._pick(
-            state, msgspec.structs.replace(best, rows=best.rows[row : row + 1]), snapshot, found
-        )
-
-
-class World:
-    """The API server: the objects that it holds, as raw objects by kind and key."""
-
-    def __init__(self, case: Object) -> None:
-        self.held: dict[str, dict[str, Object]] = {kind: {} for kind in STEP_KINDS}
-        self.shown: dict[str, dict[str, Object]] = {kind: {} for kind in STEP_KINDS}
-        """The objects as the scheduler has seen them."""
-        self.to_come: dict[str, list[Object]] = {kind: [] for kind in STEP_KINDS}
-        self._version = 0
-        for raw in case["objects"]:
-            if raw["kind"] in STEP_KINDS:
-                self.to_come[raw["kind"]].append(raw)
-
-    def write(self, raw: Object) -> Object:
-        """Hold a new version of an object."""
-        self._version += 1
-        raw = copy.deepcopy(raw)
-        before = self.held[raw["kind"]].get(key_of(raw), raw)
-        if before.get("spec") != raw.get("spec"):
-            raw["metadata"]["generation"] = raw["metadata"].get("generation", 0) + 1
-        raw["metadata"]["resourceVersion"] = str(self._version)
-        self.held[raw["kind"]][key_of(raw)] = raw
-        return raw
-
-    def pods(self, *, assigned: bool) -> list[Object]:
-        """The pods that have a node, or those that have none."""
-        return [raw for raw in self.held["Pod"].values() if bool(node_of(raw)) == assigned]
 
 
 class Living:
@@ -132,17 +86,34 @@ class Living:
         self.pace = self.draw.pick((15, 30, 60, 100))
         """How often the next pod is tried."""
         self._refuses = self.draw.pick((0.1, 0.2, 0.6))
+        self.preempts = may_preempt(case)
+        """Whether pods may preempt others; nothing happens within an attempt then."""
+        self._keeps = Draw(f"evictions:{seed}").pick((0.0, 0.1, 0.4))
+        """How often the API server refuses an eviction."""
+        self._evicts_at_once = Draw(f"evictions at once:{seed}").maybe(0.5)
         self.steps: list[Object] = []
         self.answers: list[Object] = []
         self.bindings: dict[str, Bind] = {}
         """Bindings without an answer, by the key of the pod."""
+        self.evictions: dict[str, Evict] = {}
+        """Evictions without an answer, by the key of the victim."""
         self._others = [raw for raw in case["objects"] if raw["kind"] not in STEP_KINDS]
         _, cluster = load_case({**case, "objects": self._others})
         self.engine = cluster.engine
-        self.engine.core.algorithm = _FirstOfEqual(self.meanwhile)
+        self.engine.core.algorithm = FirstOfEqual(self.meanwhile)
         self.units = 0
         self.tried: Object | None = None
         self.during: list[Object] | None = None
+        self._then: list[Object] | None = None
+        """What follows from a step, and is a part of it."""
+        self._after: list[Callable[[], None]] = []
+        """What is to follow from the present step."""
+        self._evicted: Object = {}
+        """The conditions of the victims whose evictions were requested in the present step."""
+        self._displaced: list[str] = []
+        """Pods that lost their nomination to the one that was tried."""
+        self._unbound: list[str] = []
+        """Pods that were evicted while their binding was under way."""
         self._frees_nothing = False
         self._renominated = ""
         """The pod whose nomination was changed in the present step."""
@@ -153,12 +124,11 @@ class Living:
     def _quieten(self) -> None:
         """Keep out the differences of the queue that are meant; see above."""
         queue = self.engine.core.queue
-        pop, found_place = queue.pop, queue.found_place
-        add, move = (
-            queue.add_unschedulable_if_not_present,
-            queue.move_all_to_active_or_backoff_queue,
-        )
-        free = queue.free_nomination
+        pop, found_place, free = queue.pop, queue.found_place, queue.free_nomination
+        add = queue.add_unschedulable_if_not_present
+        move = queue.move_all_to_active_or_backoff_queue
+        executor = self.engine.preemption_executor
+        evict = executor.evict
 
         def popped() -> Any:
             queued = pop()
@@ -179,7 +149,13 @@ class Living:
             if event.resource is not EventResource.NAMESPACE:
                 move(event, *args, **kwargs)
 
+        def evicted(preemptor: Any, chosen: Sequence[Any]) -> None:
+            if not all(map(executor._is_leaving, chosen)):
+                self._note(victims=sorted(victim.key for victim in chosen))
+            evict(preemptor, chosen)
+
         replaced = {
+            "try_again": lambda uid: queue.activate((uid,)),
             "pop": popped,
             "found_place": placed,
             "add_unschedulable_if_not_present": lambda queued, failure: add(
@@ -190,6 +166,7 @@ class Living:
         }
         for name, method in replaced.items():
             setattr(queue, name, method)
+        executor.evict = evicted  # type: ignore[method-assign]
 
     def meanwhile(self) -> None:
         """Called between the decision about a pod that fits nowhere and its return."""
@@ -202,6 +179,8 @@ class Living:
         self.owed.pop(key, None)
         self.world.shown[raw["kind"]][key] = raw
         event = ObjectSet(_PLURAL[raw["kind"]], decoded(raw))
+        if is_leaving(raw):
+            self._answer_with(key)
         step = {"do": "set", "object": copy.deepcopy(raw)}
         self.step(step, lambda: self.handle(event))
 
@@ -215,16 +194,26 @@ class Living:
         gone = ObjectGone(
             _PLURAL[raw["kind"]], meta.get("namespace", ""), meta["name"], shown["metadata"]["uid"]
         )
+        self._answer_with(key)
         self.step({"do": "delete", "object": copy.deepcopy(raw)}, lambda: self.handle(gone))
-        if key in self.bindings and self.during is None:
+        if key in self.bindings and self._then is not None:
+            self._unbound.append(key)
+        elif key in self.bindings and self.during is None:
             self.answer(key)
+
+    def _answer_with(self, key: str) -> None:
+        """Answer the eviction of a victim that others delete, if there is any."""
+        if key in self.evictions:
+            self._after.append(lambda: self.answer_eviction(key))
 
     def answer(self, key: str) -> None:
         """The API server carries out a binding, or refuses it."""
         bind = self.bindings.pop(key)
         raw = self.world.held["Pod"].get(key)
         is_there = raw is not None and raw["metadata"]["uid"] == bind.uid and not is_leaving(raw)
-        if raw is not None and is_there and not node_of(raw) and not self.draw.maybe(self._refuses):
+        is_free = raw is not None and is_there and not node_of(raw)
+        is_victim = bind.uid in self.engine.preemption_executor._wanted
+        if is_free and (is_victim or not self.draw.maybe(self._refuses)):
             raw = copy.deepcopy(raw)
             raw["spec"]["nodeName"] = bind.node
             self.world.write(raw)
@@ -235,24 +224,89 @@ class Living:
             failure = BindFailed(bind.attempt, _REFUSED)
             self.step({"do": "unbound", "pod": key}, lambda: self.handle(failure))
 
+    def answer_eviction(self, key: str) -> None:
+        """The API server deletes a victim, gracefully or at once, or refuses it.
+
+        The answer and what the watch shows come together, in any order.
+        """
+        evict, executor = self.evictions[key], self.engine.preemption_executor
+        run = executor._runs.get(evict.preemptor)
+        if key in self.bindings and run is not None and run.first:
+            self.answer(key)
+        del self.evictions[key]
+        raw = copy.deepcopy(self.world.held["Pod"].get(key))
+        is_shared = len(executor._wanted.get(evict.uid, ())) > 1
+        if raw is None or raw["metadata"]["uid"] != evict.uid or is_leaving(raw):
+            self._end_eviction(key, Evicted(evict.uid, was_there=raw is not None))
+        elif self.draw.maybe(self._keeps) and not is_shared:
+            self._end_eviction(key, EvictFailed(evict.uid, "the API server refuses"))
+        else:
+            if key in self.owed:
+                self.show(self.world.held["Pod"][key])
+            ways = [
+                lambda: self._end_eviction(key, Evicted(evict.uid)),
+                lambda: self._end_victim(raw, evict),
+            ]
+            if not self.opens_gate(evict.uid):
+                self.draw.shuffle(ways)
+            self._after.append(ways[1])
+            ways[0]()
+
+    def opens_gate(self, uid: str) -> bool:
+        """Whether a preemptor waits only for this victim, and not as the last one."""
+        runs = self.engine.preemption_executor._runs.values()
+        return any(run.first == {uid} and run.is_last_leaving for run in runs)
+
+    def _end_eviction(self, key: str, answer: Evicted | EvictFailed) -> None:
+        do = "evicted" if isinstance(answer, Evicted) else "unevicted"
+        self.step({"do": do, "pod": key}, lambda: self.handle(answer))
+
+    def _end_victim(self, raw: Object, evict: Evict) -> None:
+        if evict.condition is not None:
+            raw["status"].setdefault("conditions", []).append(_condition(evict.condition))
+        if not node_of(raw) or self.draw.maybe(0.2):
+            self.delete(raw)
+        else:
+            leave(raw)
+            self.show(self.world.write(raw))
+
+    def _follow_up(self) -> list[Object]:
+        """What follows from a step at once, before its end is looked at."""
+        self._then = []
+        while self._after or self._displaced or (self._evicts_at_once and self.evictions):
+            if self._after:
+                self._after.pop(0)()
+            elif self._displaced:
+                self.show(self.world.held["Pod"][self._displaced.pop()])
+            else:
+                self.answer_eviction(self.draw.pick(sorted(self.evictions)))
+        then, self._then = self._then, None
+        return then
+
     def step(self, step: Object, do: Callable[[], None]) -> None:
         """Take a step, and write down what it has led to; one within an attempt is a part of it."""
         self.units += self.draw.randint(1, 40)
         step["at"] = self.units
-        if self.during is not None:
-            self.during.append(step)
+        whole = self._then if self.during is None else self.during
+        if whole is not None:
+            whole.append(step)
             do()
             return
         self.steps.append(step)
-        self.tried = None
+        self.tried, self._evicted = None, {}
         do()
         if self.during is not None:
             step["during"], self.during = self.during, None
             step["until"] = self.units
-        self.answers.append({"tried": self.tried, **self._state()})
+        if then := self._follow_up():
+            step["then"] = then
+        state = state_of(self.engine.core)
+        self.answers.append({"tried": self.tried, "evictions": self._evicted, **state})
         key, self._renominated = self._renominated, ""
         if key in self.owed:
             self.show(self.world.held["Pod"][key])
+        while self._unbound:
+            self.answer(self._unbound.pop())
 
     def handle(self, event: Event) -> None:
         """Pass an event to the engine, and leave nothing that follows from it for the next one."""
@@ -275,6 +329,8 @@ class Living:
         elif isinstance(instruction, Bind):
             self.bindings[f"{instruction.namespace}/{instruction.name}"] = instruction
             self._note(host=instruction.node)
+        elif isinstance(instruction, Evict):
+            self._evict(instruction)
         elif isinstance(instruction, RecordEvent):
             if instruction.reason != "FailedScheduling" or instruction.note.startswith(_SKIPPED):
                 return
@@ -284,6 +340,8 @@ class Living:
             self.tried.setdefault("reason", "Unschedulable")
             self._note(message=instruction.note)
         elif isinstance(instruction, LogError):
+            if instruction.message == _EVICTION_FAILED:
+                return
             if instruction.message != SCHEDULING_FAILED:
                 raise AssertionError(instruction)
             if self.tried is None:
@@ -291,6 +349,11 @@ class Living:
             self._note(reason=QUIET)
         elif isinstance(instruction, PatchStatus):
             self._patch(instruction)
+
+    def _evict(self, evict: Evict) -> None:
+        key = f"{evict.namespace}/{evict.name}"
+        self.evictions[key] = evict
+        self._evicted[key] = evict.condition and _condition(evict.condition)
 
     def _note(self, **said: Any) -> None:
         assert self.tried is not None
@@ -301,12 +364,14 @@ class Living:
         raw = self.world.held["Pod"].get(key)
         condition = patch.condition
         if condition is not None:
-            fields = ("type", "status", "reason", "message")
-            said = {field: getattr(condition, field) for field in fields}
-            said["observedGeneration"] = condition.observed_generation
+            said = _condition(condition)
             self._note(condition=said)
             said = {**said, "lastTransitionTime": "2026-01-02T03:04:05Z"}
-        if patch.nominated_node_name is not None:
+        tried = self.tried or {"pod": key}
+        is_displaced = condition is None and tried["pod"] != key
+        if is_displaced:
+            self._note(displaced=sorted([*tried.get("displaced", ()), key]))
+        elif patch.nominated_node_name is not None:
             self._note(nomination=patch.nominated_node_name)
         if raw is None or raw["metadata"]["uid"] != patch.uid:
             return
@@ -321,80 +386,13 @@ class Living:
             status.pop("nominatedNodeName", None)
         self.world.write(raw)
         self.owed[key] = None
-        if patch.nominated_node_name is not None:
+        if is_displaced:
+            self._displaced.append(key)
+        elif patch.nominated_node_name is not None:
             self._renominated = key
 
-    # --- what has come of it ----------------------------------------------------------------------
 
-    def _state(self) -> Object:
-        core = self.engine.core
-        core.queue.validate()
-        rows = list(core.queue.rows())
-        pods: Object = {}
-        for row in rows:
-            place = core.queue.place_of(str(row["uid"]))
-            assert place is not None
-            if place.name != "inFlight":
-                pods[str(row["pod"])] = _queued(place.name, place.queued)
-        early = (row for row in rows if row["queue"] == "backoff" and _is_rejected(row))
-        following = [*(row for row in rows if row["queue"] == "active"), *early]
-        nodes: dict[str, list[str]] = {
-            name: [] for name, info in core.cache.nodes.items() if info.node is not None
-        }
-        for pod in core.cache.pods.values():
-            if pod.node_name in nodes:
-                nodes[pod.node_name].append(pod.key)
-        nominator = core.queue.nominator
-        return {
-            "pods": pods,
-            "next": [row["pod"] for row in following],
-            "nodes": {name: sorted(found) for name, found in nodes.items()},
-            "nominated": {
-                name: sorted(pod.key for pod in nominator.nominated_pods_for_node(name))
-                for name in nominator
-            },
-        }
-
-
-def _queued(place: str, queued: Any) -> Object:
-    return {
-        "place": place,
-        "since": units_of(queued.timestamp),
-        "until": units_of(queued.backoff_expiration) if place == "backoff" else 0,
-        "attempts": queued.attempts,
-        "rejections": queued.unschedulable_count,
-        "errors": queued.consecutive_errors_count,
-        "unschedulable": sorted(queued.unschedulable_plugins),
-        "pending": sorted(queued.pending_plugins),
-        "gate": queued.gating_plugin,
-    }
-
-
-def units_of(seconds: float) -> int:
-    return round((seconds - BEGINNING) * UNITS)
-
-
-def _is_rejected(row: Mapping[str, object]) -> bool:
-    return bool(row["unschedulablePlugins"] or row["pendingPlugins"])
-
-
-def key_of(raw: Object) -> str:
-    """Namespace and name of an object, or its name."""
-    meta = raw["metadata"]
-    namespace = meta.get("namespace", "")
-    return f"{namespace}/{meta['name']}" if namespace else str(meta["name"])
-
-
-def node_of(raw: Object) -> str:
-    return str(raw["spec"].get("nodeName", ""))
-
-
-def is_leaving(raw: Object) -> bool:
-    return "deletionTimestamp" in raw["metadata"]
-
-
-def decoded(raw: Object) -> Any:
-    """An object as the engine takes it."""
-    objects = objects_from_documents([("step", copy.deepcopy(raw))], is_whole=False)
-    [found] = [*objects.nodes, *objects.pods, *objects.namespaces]
-    return found
+def _condition(written: Condition) -> Object:
+    fields = ("type", "status", "reason", "message")
+    said = {field: getattr(written, field) for field in fields}
+    return {**said, "observedGeneration": written.observed_generation}

@@ -55,7 +55,7 @@ ASKING = "groups-asking"
 """The same with extenders, in racks."""
 HISTORIES = "histories"
 """The file of the recorded histories."""
-HISTORY_CASES = 8
+HISTORY_CASES = 16
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
 EXPRESSION_CASES = 1000

@@ -41,10 +41,15 @@ def test_a_seed_makes_the_same_history_again() -> None:
 
 
 @cache
-def lived() -> Any:
-    """A recorded history as our engine lives through it."""
-    case = next(recorded_cases(HISTORIES))
+def lived(*, preempts: bool) -> Any:
+    """A recorded history as our engine lives through it, with victims or without."""
+    case = next(each for each in recorded_cases(HISTORIES) if has_victims(each) == preempts)
     return case, live_through(case, case["seed"])
+
+
+def has_victims(case: Any) -> bool:
+    """Whether a pod was evicted in a recorded history."""
+    return any(step["evictions"] for step in case["history"]["steps"])
 
 
 def pod_in(answer: Any, place: str) -> Any:
@@ -64,6 +69,12 @@ def planted(kind: str) -> Callable[[Any], bool]:
             backs_off["until"] += 1
         elif kind in ("pod", "host", "message") and tried and tried.get(kind):
             tried[kind] += "!"
+        elif kind == "victims" and tried and tried.get("victims"):
+            tried["victims"].pop()
+        elif kind == "displaced" and tried:
+            tried["displaced"] = ["other"]
+        elif kind == "evictions" and answer["evictions"]:
+            answer["evictions"].popitem()
         elif kind == "condition" and tried and tried.get("condition"):
             del tried["condition"]
         elif kind == "next" and len(answer["next"]) > 1:
@@ -79,12 +90,13 @@ def planted(kind: str) -> Callable[[Any], bool]:
 
 KINDS = ("place", "since", "attempts", "rejections", "unschedulable", "until", "pod", "host")
 MORE = ("message", "condition", "next", "nodes", "nominated")
+OF_PREEMPTION = ("victims", "evictions", "displaced")
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *MORE])
+@pytest.mark.parametrize("kind", [*KINDS, *MORE, *OF_PREEMPTION])
 def test_a_difference_is_found(kind: str) -> None:
     """Each kind of field that is compared, changed after one step."""
-    case, ours = lived()
+    case, ours = lived(preempts=kind in OF_PREEMPTION)
     theirs, change = copy.deepcopy(case["history"]), planted(kind)
     number = next(at for at, answer in enumerate(theirs["steps"]) if change(answer))
 
@@ -96,7 +108,7 @@ def test_a_difference_is_found(kind: str) -> None:
 
 def test_a_history_that_ends_early_is_a_difference() -> None:
     """The judge says why."""
-    case, ours = lived()
+    case, ours = lived(preempts=False)
     theirs = {"steps": case["history"]["steps"][:5], "error": "no"}
 
     [difference] = compare_histories(theirs, ours)

@@ -97,25 +97,38 @@ def status_patch(pod: PodInfo, failure: Failure, *, is_nominated: bool) -> Patch
     nominated = failure.nominated_node_name
     if nominated == pod.pod.status.nominated_node_name and not is_nominated:
         nominated = None
-    condition = changed_condition(pod, POD_SCHEDULED, "False", reason_of(failure), failure.message)
+    condition = changed_condition(
+        pod,
+        POD_SCHEDULED,
+        "False",
+        reason_of(failure),
+        failure.message,
+        is_written=nominated is not None,
+    )
     if condition is None and nominated is None:
         return None
     return PatchStatus(pod.namespace, pod.name, pod.uid, condition, nominated)
 
 
 def changed_condition(
-    pod: PodInfo, kind: str, status: str, reason: str, message: str
+    pod: PodInfo, kind: str, status: str, reason: str, message: str, *, is_written: bool = False
 ) -> Condition | None:
-    """A condition to write to a pod's status; None when the status has it."""
+    """A condition to write to a pod's status; None when the status has it.
+
+    A new generation of the pod alone is no reason to write; `is_written`: there is another one.
+    """
     known = next((c for c in pod.pod.status.conditions if c.type == kind), None)
     wanted = (status, reason, message)
+    generation = pod.pod.metadata.generation
     if known is not None and (known.status, known.reason, known.message) == wanted:
-        return None
+        is_seen = known.observed_generation == generation
+        if is_seen or not is_written:
+            return None
     return Condition(
         kind,
         *wanted,
         has_moved=known is None or known.status != status,
-        observed_generation=pod.pod.metadata.generation,
+        observed_generation=generation,
     )
 
 

@@ -4,16 +4,25 @@ No two pods are equal: each has a label of its own. Of equal pods Stowage tries 
 follow only if it is not rejected like them (`scheduler.kernel.queue.equivalent_pods`).
 """
 
+from datetime import UTC, datetime, timedelta
+
 from tests.parity.generator.cluster import Cluster, new_namespaces, new_node, new_pod
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.placement import NodeAffinity, NodeLabels, Ports, Taints
+from tests.parity.generator.preemption import budget
 from tests.parity.generator.topology import PodAffinity, Spread
 
 OWN = "example.com/pod"
 """The label that makes each pod another."""
 GATES = ("example.com/a", "example.com/b")
 PRIORITIES = (0, 0, 0, 5, 10)
+PREEMPTION = "DefaultPreemption"
+PREEMPTING = 0.4
+"""The share of cases whose pods may preempt others."""
+LOW = (0, 0, 5, 5, 10)
+HIGH = (5, 10, 10, 50, 50, 100)
+FIRST_START = datetime(2026, 1, 1, tzinfo=UTC)
 CPU = ("250m", "500m", "1", "1", "2")
 ALLOCATABLE_CPU = ("1", "1", "2", "2", "3", "4")
 ALLOCATABLE_PODS = ("1", "2", "3", "4", "110")
@@ -25,8 +34,10 @@ WITHOUT = ("PodTopologySpread", "InterPodAffinity", "TaintToleration", "NodeReso
 
 def make_history_case(seed: int) -> Object:
     """Make the objects of one seed; the same seed always makes the same objects."""
-    draw = Draw(f"history:{seed}")
-    profiles = [_profile("default-scheduler"), _profile("second", draw.pick(WITHOUT))]
+    draw, preemption = Draw(f"history:{seed}"), Draw(f"history with preemption:{seed}")
+    preempts = preemption.maybe(PREEMPTING)
+    off = () if preempts else (PREEMPTION,)
+    profiles = [_profile("default-scheduler", *off), _profile("second", *off, draw.pick(WITHOUT))]
     cluster = Cluster(others=new_namespaces(draw), profiles=profiles)
     features = _features(draw)
     cluster.nodes = [new_node(draw, f"n{i}") for i in range(draw.randint(3, 12))]
@@ -53,6 +64,8 @@ def make_history_case(seed: int) -> Object:
         if draw.maybe(0.08):
             pod["status"]["nominatedNodeName"] = draw.pick(("n0", "n1", "n2", "gone"))
     cluster.running, cluster.pending = running, pending
+    if preempts:
+        _shape_preemption(preemption, cluster)
     case = cluster.case()
     if draw.maybe(0.4):
         initial = draw.pick((1, 2, 5))
@@ -62,8 +75,33 @@ def make_history_case(seed: int) -> Object:
 
 
 def _profile(name: str, *without: str) -> Object:
-    disabled = [{"name": plugin} for plugin in ("DefaultPreemption", *without)]
+    disabled = [{"name": plugin} for plugin in without]
     return {"schedulerName": name, "plugins": {"multiPoint": {"disabled": disabled}}}
+
+
+def may_preempt(case: Object) -> bool:
+    """Whether the profiles of a case have DefaultPreemption."""
+    return PREEMPTION not in str(case["config"])
+
+
+def _shape_preemption(draw: Draw, cluster: Cluster) -> None:
+    """Give pods priorities, the later ones higher ones, and budgets; no two started together."""
+    cluster.nodes = cluster.nodes[: draw.randint(2, 4)]
+    pods = [*cluster.running, *cluster.pending]
+    for pod in cluster.running:
+        pod["spec"]["nodeName"] = draw.pick(cluster.nodes)["metadata"]["name"]
+    for at, (minutes, pod) in enumerate(zip(draw.sample(range(99), len(pods)), pods, strict=True)):
+        start_at(pod, minutes)
+        pod["spec"]["priority"] = draw.pick(LOW if at < len(pods) // 2 else HIGH)
+        if draw.maybe(0.05):
+            pod["spec"]["preemptionPolicy"] = "Never"
+    cluster.others += [budget(draw, f"pdb{i}") for i in range(draw.pick((0, 0, 1, 2)))]
+
+
+def start_at(pod: Object, minutes: int) -> None:
+    """Give a pod a start time of its own: kube-scheduler's choice among equals is chance."""
+    start = FIRST_START + timedelta(minutes=minutes)
+    pod["status"]["startTime"] = start.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def shape_room(draw: Draw, node: Object) -> None:

@@ -219,7 +219,7 @@ class Cluster:
             if patch.condition is not None:
                 it = patch.condition
                 condition = PodCondition(
-                    type=it.type, status=it.status, reason=it.reason, message=it.message
+                    it.type, it.status, it.reason, it.message, it.observed_generation
                 )
                 fields["conditions"] = (condition,)
             if patch.nominated_node_name is not None:
