@@ -355,18 +355,18 @@ class Living:
         self.evictions[key] = evict
         self._evicted[key] = evict.condition and _condition(evict.condition)
 
-    def _note(self, **said: Any) -> None:
+    def _note(self, **noted: Any) -> None:
         assert self.tried is not None
-        self.tried.update(said)
+        self.tried.update(noted)
 
     def _patch(self, patch: PatchStatus) -> None:
         key = f"{patch.namespace}/{patch.name}"
         raw = self.world.held["Pod"].get(key)
         condition = patch.condition
         if condition is not None:
-            said = _condition(condition)
-            self._note(condition=said)
-            said = {**said, "lastTransitionTime": "2026-01-02T03:04:05Z"}
+            noted = _condition(condition)
+            self._note(condition=noted)
+            noted = {**noted, "lastTransitionTime": "2026-01-02T03:04:05Z"}
         tried = self.tried or {"pod": key}
         is_displaced = condition is None and tried["pod"] != key
         if is_displaced:
@@ -378,8 +378,8 @@ class Living:
         raw = copy.deepcopy(raw)
         status = raw["status"]
         if condition is not None:
-            others = [each for each in status.get("conditions", ()) if each["type"] != said["type"]]
-            status["conditions"] = [*others, said]
+            others = [c for c in status.get("conditions", ()) if c["type"] != noted["type"]]
+            status["conditions"] = [*others, noted]
         if patch.nominated_node_name:
             status["nominatedNodeName"] = patch.nominated_node_name
         elif patch.nominated_node_name is not None:
@@ -394,5 +394,5 @@ class Living:
 
 def _condition(written: Condition) -> Object:
     fields = ("type", "status", "reason", "message")
-    said = {field: getattr(written, field) for field in fields}
-    return {**said, "observedGeneration": written.observed_generation}
+    noted = {field: getattr(written, field) for field in fields}
+    return {**noted, "observedGeneration": written.observed_generation}
