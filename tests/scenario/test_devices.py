@@ -8,7 +8,7 @@ import pytest
 from apistub import Settings
 from scheduler.daemon.driver import daemon as driver_daemon
 from tests.scenario.test_pod_group_stories import GROUPS, Stage
-from tests.scenario.world import LEASES, LIMIT_SECONDS, Object, World, play
+from tests.scenario.world import LEASES, LIMIT_SECONDS, Object, World, play, pod_object
 
 API: Final = "resource.k8s.io/v1"
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
@@ -377,6 +377,50 @@ def test_a_deleted_pod_gives_no_device_twice(is_lost: bool) -> None:
         assert not devices_of(world.sandbox.get(CLAIMS, "other"))
 
     play(story)
+
+
+@pytest.mark.parametrize("finalizers", [[], ["example.com/keep"]], ids=["gone", "kept"])
+def test_the_reservation_of_a_deleted_pod_is_left_to_the_controller(finalizers: list[str]) -> None:
+    """It deallocates a claim only if it removes the last reservation itself; none runs here."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+        await world.start_daemon()
+        slow = world.sandbox.faults.delay(1.0, verb="patch", path="*/resourceclaims/shared/status")
+        pod = pod_object("p", resourceClaims=named())
+        world.sandbox.create({**pod, "metadata": {**pod["metadata"], "finalizers": finalizers}})
+        await world.until(lambda: slow.hits, "the write to be under way")
+
+        world.sandbox.delete("pods", "p", grace_seconds=0)
+
+        await world.until(lambda: given(world), "the write")
+        await world.quiet(0.5)
+        await world.settled()
+        [user] = world.sandbox.get(CLAIMS, "shared")["status"]["reservedFor"]
+        assert user["name"] == "p"
+
+    play(story)
+
+
+def test_the_device_of_a_deleted_pod_is_free_again() -> None:
+    """It was deleted while its allocation was under way; the next pod gets the device."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim(), claim("other"))
+        await world.start_daemon()
+        slow = world.sandbox.faults.delay(1.0, verb="patch", path="*/resourceclaims/shared/status")
+        world.pod("p", resourceClaims=named())
+        await world.until(lambda: slow.hits, "the write to be under way")
+        world.sandbox.delete("pods", "p", grace_seconds=0)
+
+        world.pod("q", resourceClaims=named("other"))
+
+        assert await world.bound("q") == ["a"]
+        assert given(world) == ["a/gpu-0"]
+
+    play(story, CONTROLLED)
 
 
 @pytest.mark.parametrize("unanswered", [0, 1], ids=["read", "not read at first"])

@@ -146,7 +146,7 @@ class PodEventHandlers:
         attempt = self._attempts.of(uid)
         if attempt is not None:
             core.queue.delete(attempt.queued.pod_info)
-            self._failures.abandon(attempt, "deleted")
+            self._failures.abandon(attempt, "deleted", is_done=True)
         elif assigned is not None:
             core.cache.remove_pod(assigned)
             core.durations.note_end(assigned, core.wall())
@@ -239,7 +239,7 @@ class PodEventHandlers:
         else:
             attempt.queued.pod_info = new  # BOUND: the queue keeps it no more
         if new.is_terminating and attempt.state in REVOCABLE:
-            self._failures.abandon(attempt, "being deleted")
+            self._failures.abandon(attempt, "being deleted", is_done=True)
 
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
         core = self._core

@@ -4,7 +4,7 @@ Source: k8s.io/kube-scheduler framework/cycle_state.go (v0.36). Differs: keys ca
 that reading needs no cast.
 """
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -15,6 +15,11 @@ class StateKey(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """Names one value of type T in a `CycleState`; compared by identity."""
 
     name: str
+
+
+POD_IS_DONE: Final = StateKey[bool]("pod is done")
+"""Written before Unreserve if the pod was deleted or has ended: what it holds in the API server is
+then for the controllers to release."""
 
 
 class CycleState:

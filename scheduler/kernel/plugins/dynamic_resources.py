@@ -33,7 +33,7 @@ from scheduler.kernel.devices.pod_claims import (
     is_free_for,
     is_reserved_for,
 )
-from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.cycle_state import POD_IS_DONE, CycleState, StateKey
 from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
@@ -309,7 +309,12 @@ class DynamicResources(
 
     @override
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
-        """Release the devices, and unreserve the pod's claims; written allocations remain."""
+        """Release the devices, and unreserve the pod's claims; written allocations remain.
+
+        Claims of a pod that is done stay reserved: the resourceclaim controller deallocates a claim
+        only if it removes the last reservation itself (syncClaim, v1.36.3).
+        Differs: upstream unreserves them too, and the devices may stay allocated to no pod.
+        """
         attempt = state.get(_ATTEMPT)
         if attempt is None:
             return None
@@ -324,6 +329,7 @@ class DynamicResources(
                 and known.metadata.uid == claim.metadata.uid
                 and known.status.allocation is not None
                 and is_reserved_for(known, pod)
+                and state.get(POD_IS_DONE) is None
             ):
                 left.append(writes.unreserving(known, pod))
         if attempt.claims.extended is not None:
