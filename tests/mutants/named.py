@@ -239,6 +239,27 @@ FAULTS: Final = (
         _DEVICES + "test_a_deleted_pod_gives_no_device_twice",
     ),
     NamedFault(
+        "a deleted pod gives its reservation back before its controller",
+        "kernel/engine/scheduling_failure",
+        "        if not is_retried:\n",
+        "        if False:\n",
+        _DEVICES + "test_the_reservation_of_a_deleted_pod_is_left_to_the_controller",
+    ),
+    NamedFault(
+        "a pod that the API server does not find to bind is tried again",
+        "daemon/driver/outbox",
+        "problem.is_certain and not isinstance(problem, NotFoundError)",
+        "problem.is_certain",
+        _DEVICES + "test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller",
+    ),
+    NamedFault(
+        "a pod whose deletion only a read shows is tried again",
+        "kernel/engine/binding_cycle",
+        "        if pod.is_terminating:\n",
+        "        if False:\n",
+        _DEVICES + "test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller",
+    ),
+    NamedFault(
         "a pod waits for a write that was refused",
         "kernel/engine/scheduling_failure",
         "        core.queue.try_again(uid)\n",

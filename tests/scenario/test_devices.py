@@ -403,6 +403,61 @@ def test_the_reservation_of_a_deleted_pod_is_left_to_the_controller(finalizers: 
     play(story)
 
 
+@pytest.mark.parametrize("end", ["gone", "kept", "bound elsewhere"])
+def test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller(end: str) -> None:
+    """It ends just before its binding, and the watch never shows that; no controller runs here."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        world.node("b")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+        faults = world.sandbox.faults
+
+        def end_unseen() -> None:
+            faults.silence_watches("pods")
+            if end == "bound elsewhere":
+                world.sandbox.bind("p", "b")
+            else:
+                world.sandbox.delete("pods", "p", grace_seconds=0)
+
+        faults.before(end_unseen, path="*/p/binding")
+        await world.start_daemon()
+        pod = pod_object("p", resourceClaims=named())
+        finalizers = ["example.com/keep"] if end == "kept" else []
+
+        world.sandbox.create({**pod, "metadata": {**pod["metadata"], "finalizers": finalizers}})
+
+        await world.until(lambda: world.bindings(404 if end == "gone" else 409), "the refusal")
+        await world.quiet(0.5)
+        await world.settled()
+        [user] = world.sandbox.get(CLAIMS, "shared")["status"]["reservedFor"]
+        assert user["name"] == "p"
+        assert world.bindings(None) == 1
+
+    play(story)
+
+
+def test_a_pod_that_lives_gives_its_reservation_back_when_its_binding_fails() -> None:
+    """The allocation stays for its retry."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+        refused = world.sandbox.faults.answer(403, verb="create", path="*/p/binding")
+        await world.start_daemon()
+
+        world.pod("p", resourceClaims=named())
+
+        await world.until(lambda: refused.hits, "the refusal")
+        shared = lambda: world.sandbox.get(CLAIMS, "shared")["status"]  # noqa: E731
+        await world.until(lambda: not shared().get("reservedFor"), "the reservation to be removed")
+        assert devices_of(world.sandbox.get(CLAIMS, "shared"))
+        assert await world.bound("p") == ["a"]
+        assert [user["name"] for user in shared()["reservedFor"]] == ["p"]
+
+    play(story)
+
+
 def test_the_device_of_a_deleted_pod_is_free_again() -> None:
     """It was deleted while its allocation was under way; the next pod gets the device."""
 

@@ -351,7 +351,9 @@ class Outbox:
         try:
             await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)
         except RequestError as problem:
-            return BindFailed(bind.attempt, str(problem), is_certain=problem.is_certain)
+            # A pod that is not found is not retried, even if the watch does not show its end yet.
+            is_certain = problem.is_certain and not isinstance(problem, NotFoundError)
+            return BindFailed(bind.attempt, str(problem), is_certain=is_certain)
         return Bound(bind.attempt)
 
     async def _read(self, read: ReadPod) -> PodRead | ReadFailed:

@@ -7,6 +7,7 @@ handleBindingCycleError) v1.36.
 from collections.abc import Mapping
 from typing import Final
 
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
@@ -214,22 +215,26 @@ class BindingCycle:
         if not was_told:
             self._finish(attempt)
 
-    def not_bound(self, attempt: Attempt) -> None:
+    def not_bound(self, attempt: Attempt, pod: PodInfo) -> None:
         """Fail an attempt in doubt whose pod has no node; abandon one with an accepted binding.
 
+        A pod that is being deleted is not retried: the API server refuses to bind it.
         An extender or Bind plugin that reports a binding without making it may do so every time.
         So the pod is requeued with backoff, and its event and status name that extender or plugin.
         Differs: in kube-scheduler such a pod is not retried, and keeps its room.
         """
+        if pod.is_terminating:
+            self._failures.abandon(attempt, "being deleted")
+            return
         if attempt.state is AttemptState.UNSURE:
             self._failures.handle_scheduling_failure(attempt, Failure(attempt.doubt))
             return
         binder = self._binder_in_words(attempt)
         if not binder:
-            self._failures.abandon(attempt, "not bound after all")
+            self._failures.abandon(attempt, "not bound after all", is_retried=True)
             return
         problem = f"{binder} reported the pod as bound, but the pod has no node"
-        self._failures.abandon(attempt, problem)
+        self._failures.abandon(attempt, problem, is_retried=True)
         self._failures.retry_unbound(attempt, Failure(problem))
 
     def _binder_in_words(self, attempt: Attempt) -> str:

@@ -146,7 +146,7 @@ class PodEventHandlers:
         attempt = self._attempts.of(uid)
         if attempt is not None:
             core.queue.delete(attempt.queued.pod_info)
-            self._failures.abandon(attempt, "deleted", is_done=True)
+            self._failures.abandon(attempt, "deleted")
         elif assigned is not None:
             core.cache.remove_pod(assigned)
             core.durations.note_end(assigned, core.wall())
@@ -171,7 +171,7 @@ class PodEventHandlers:
             self._gone(ObjectGone("pods", known.namespace, known.name, known.uid))
             return
         if not pod.node_name:
-            self._binding.not_bound(attempt)
+            self._binding.not_bound(attempt, pod)
         self._set(pod)
 
     def set_back(self) -> None:
@@ -239,7 +239,7 @@ class PodEventHandlers:
         else:
             attempt.queued.pod_info = new  # BOUND: the queue keeps it no more
         if new.is_terminating and attempt.state in REVOCABLE:
-            self._failures.abandon(attempt, "being deleted", is_done=True)
+            self._failures.abandon(attempt, "being deleted")
 
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
         core = self._core

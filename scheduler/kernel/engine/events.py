@@ -57,7 +57,8 @@ class BindFailed(_Event, frozen=True):
     """The pod of an attempt is not bound, for certain or not.
 
     Attributes:
-        is_certain: False when the API server may have carried out the request.
+        is_certain: False when the API server may have carried out the request, or has no such pod:
+            the engine reads the pod.
     """
 
     attempt: int

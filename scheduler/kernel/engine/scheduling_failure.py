@@ -34,7 +34,7 @@ from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
 from scheduler.kernel.engine.story import Entry
-from scheduler.kernel.framework.cycle_state import POD_IS_DONE
+from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,
     ActionType,
@@ -122,13 +122,13 @@ class FailureHandler:
         self._attempts.advance(attempt, AttemptEvent.CANCEL, failure.message)
         self._core.out.append(Cancel(attempt.id))
 
-    def abandon(self, attempt: Attempt, why: str, *, is_done: bool = False) -> None:
+    def abandon(self, attempt: Attempt, why: str, *, is_retried: bool = False) -> None:
         """End an attempt whose pod needs no node, and move pods that its freed room may help.
 
-        `is_done`: whether the pod is deleted or has ended; see `POD_IS_DONE`.
+        `is_retried`: whether the pod has no node, and another attempt will follow.
         """
-        if is_done:
-            attempt.cycle_state.write(POD_IS_DONE, value=True)
+        if not is_retried:
+            attempt.cycle_state.write(NEEDS_NO_NODE, value=True)
         if attempt.state is not AttemptState.BOUND:
             self.record_outcome(attempt.queued, "gone", attempt, Failure(why))
         freed = self._roll_back(attempt, AttemptEvent.ABANDON, why)

@@ -17,9 +17,9 @@ class StateKey(msgspec.Struct, Generic[T], frozen=True, eq=False):
     name: str
 
 
-POD_IS_DONE: Final = StateKey[bool]("pod is done")
-"""Written before Unreserve if the pod was deleted or has ended: what it holds in the API server is
-then for the controllers to release."""
+NEEDS_NO_NODE: Final = StateKey[bool]("needs no node")
+"""Written before Unreserve if the pod is deleted, or bound by another client: its controllers then
+release what was written to the API server for it."""
 
 
 class CycleState:

@@ -33,7 +33,7 @@ from scheduler.kernel.devices.pod_claims import (
     is_free_for,
     is_reserved_for,
 )
-from scheduler.kernel.framework.cycle_state import POD_IS_DONE, CycleState, StateKey
+from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE, CycleState, StateKey
 from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
@@ -311,9 +311,10 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
         """Release the devices, and unreserve the pod's claims; written allocations remain.
 
-        Claims of a pod that is done stay reserved: the resourceclaim controller deallocates a claim
-        only if it removes the last reservation itself (syncClaim, v1.36.3).
-        Differs: upstream unreserves them too, and the devices may stay allocated to no pod.
+        Claims of a deleted pod stay reserved: the resourceclaim controller deallocates a claim only
+        if it removes the last reservation itself (syncClaim, v1.36.3). So do claims of a pod that
+        another client has bound: it runs with them.
+        Differs: upstream unreserves these claims too. Devices may stay allocated to no pod.
         """
         attempt = state.get(_ATTEMPT)
         if attempt is None:
@@ -329,7 +330,7 @@ class DynamicResources(
                 and known.metadata.uid == claim.metadata.uid
                 and known.status.allocation is not None
                 and is_reserved_for(known, pod)
-                and state.get(POD_IS_DONE) is None
+                and state.get(NEEDS_NO_NODE) is None
             ):
                 left.append(writes.unreserving(known, pod))
         if attempt.claims.extended is not None:

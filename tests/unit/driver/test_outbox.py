@@ -346,14 +346,14 @@ def test_drain_ends_when_the_last_bind_is_cancelled() -> None:
     [
         pytest.param(ConflictError("POST", status=409, message="why"), False, id="conflict"),
         pytest.param(UnavailableError("POST", message="why"), False, id="no answer"),
-        pytest.param(NotFoundError("POST", status=404, message="why"), True, id="gone"),
+        pytest.param(NotFoundError("POST", status=404, message="why"), False, id="gone"),
         pytest.param(ForbiddenError("POST", status=403, message="why"), True, id="forbidden"),
         pytest.param(TooManyRequestsError("POST", status=429, message="why"), True, id="later"),
         pytest.param(FencedError("why"), True, id="fenced"),
     ],
 )
 def test_what_is_known_of_a_bind_that_failed(problem: Exception, is_certain: bool) -> None:
-    """An earlier try may have arrived where the answer does not exclude it."""
+    """An earlier try may have arrived where the answer does not exclude it; a pod may be gone."""
 
     async def story(world: World) -> None:
         world.writes.fail("bind", problem)

@@ -21,7 +21,7 @@ from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.errors import RequestError
 from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
-from scheduler.kernel.framework.cycle_state import POD_IS_DONE, CycleState
+from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE, CycleState
 from scheduler.kernel.framework.events import ActionType, EventResource, ObjectKind, QueueingHint
 from scheduler.kernel.framework.interface import Write
 from scheduler.kernel.framework.runtime import Framework, PluginError
@@ -1118,7 +1118,7 @@ def test_what_is_given_back_is_free_at_once() -> None:
     assert set(world.catalog.devices.usage.allocations) == {"c"}
 
 
-def test_what_a_pod_that_is_done_has_reserved_is_left_to_the_controller() -> None:
+def test_what_a_pod_has_reserved_that_needs_no_node_is_left_to_the_controller() -> None:
     """The controller deallocates a claim only if it removes the last reservation itself."""
     world = World()
     world.devices("a", "gpu-0")
@@ -1126,7 +1126,7 @@ def test_what_a_pod_that_is_done_has_reserved_is_left_to_the_controller() -> Non
     pod = pod_of("c")
     state = world.reserved(pod)
     world.claim("c", on="a", users=("p",))
-    state.write(POD_IS_DONE, value=True)
+    state.write(NEEDS_NO_NODE, value=True)
 
     assert world.plugin.unreserve(state, pod, "a") == []
     assert not world.catalog.in_flight
