@@ -29,6 +29,7 @@ from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_rese
 from scheduler.kernel.devices.taint_rules import TaintRules
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Nominations, SharedState, Wake
+from scheduler.kernel.framework.listeners import Listeners
 
 _RESOURCE: Final = "resource.k8s.io/v1"
 CLAIM: Final = ObjectKind("ResourceClaim", _RESOURCE)
@@ -78,7 +79,7 @@ class ClaimCatalog(SharedState):
         self._taint_rules = TaintRules()
         self._of_extended: defaultdict[str, set[str]] = defaultdict(set)
         """By the UID of a pod, the keys of the claims for its extended resources."""
-        self._listeners: defaultdict[str, list[Wake]] = defaultdict(list)
+        self._listeners = Listeners()
         self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
             CLAIM: self._take_claim,
             SLICE: self._take_slice,
@@ -102,17 +103,7 @@ class ClaimCatalog(SharedState):
         Returns:
             A function that ends the subscription.
         """
-        keys = frozenset(claims)
-        for key in keys:
-            self._listeners[key].append(listener)
-
-        def end() -> None:
-            for key in keys:
-                self._listeners[key].remove(listener)
-                if not self._listeners[key]:
-                    del self._listeners[key]
-
-        return end
+        return self._listeners.listen(claims, listener)
 
     def claims_in_flight(self, pod_uid: str) -> Iterator[ResourceClaim]:
         """The claims that are being allocated for a pod."""
@@ -244,8 +235,7 @@ class ClaimCatalog(SharedState):
             self._record_allocation(new)
         either = old if new is None else new
         if either is not None:
-            for wake in self._listeners.get(either.key, ()):
-                wake()
+            self._listeners.notify(either.key)
 
     def _forget(self, claim: ResourceClaim) -> None:
         uid = claim.metadata.uid

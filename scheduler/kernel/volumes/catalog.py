@@ -20,6 +20,7 @@ from scheduler.api.storage import (
 )
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import SharedState, Wake
+from scheduler.kernel.framework.listeners import Listeners
 from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.volumes.assume_cache import AssumeCache
 from scheduler.kernel.volumes.attachments import Attachments
@@ -77,7 +78,7 @@ class VolumeCatalog(SharedState):
         self.attachments = Attachments(
             self.claims, self.volumes, self.classes, self.csi_nodes, self.in_use
         )
-        self._listeners: defaultdict[str, list[Wake]] = defaultdict(list)
+        self._listeners = Listeners()
         self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
             CLAIM: self._take_claim,
             VOLUME: self._take_volume,
@@ -189,17 +190,7 @@ class VolumeCatalog(SharedState):
         Returns:
             A function that ends the subscription.
         """
-        keys = frozenset(keys)
-        for key in keys:
-            self._listeners[key].append(listener)
-
-        def end() -> None:
-            for key in keys:
-                self._listeners[key].remove(listener)
-                if not self._listeners[key]:
-                    del self._listeners[key]
-
-        return end
+        return self._listeners.listen(keys, listener)
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
@@ -234,15 +225,15 @@ class VolumeCatalog(SharedState):
         key = _put(self.claims, old, new)
         self.assumed_claims.stored_changed(key)
         self.attachments.object_changed(CLAIM.kind, key)
-        self._notify(key)
+        self._listeners.notify(key)
 
     def _take_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         key = _put(self.volumes, old, new)
         self.assumed_volumes.stored_changed(key)
         self.attachments.object_changed(VOLUME.kind, key)
-        self._notify(key)
+        self._listeners.notify(key)
         for claim in {v.claim.key for v in (old, new) if v is not None and v.claim is not None}:
-            self._notify(claim)
+            self._listeners.notify(claim)
 
     def _take_class(self, old: StorageClass | None, new: StorageClass | None) -> None:
         key = _put(self.classes, old, new)
@@ -297,10 +288,6 @@ class VolumeCatalog(SharedState):
                 self._reserved[new.claim.key] = (*others, name)
             elif _is_free(new):
                 self._free.setdefault(new.class_name, FreeVolumes()).put(new)
-
-    def _notify(self, key: str) -> None:
-        for wake in self._listeners.get(key, ()):
-            wake()
 
 
 def _is_free(volume: PersistentVolume) -> bool:
