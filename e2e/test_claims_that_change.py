@@ -1,7 +1,6 @@
 """Promise: no change to a claim during scheduling loses a device or a pod.
 
-The proxy delays the scheduler's write to the claim; the test changes the cluster; then the write
-continues.
+The proxy delays a write of the scheduler; the test changes the cluster; then the write continues.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,6 +32,8 @@ MAX_READERS = 256
 """Maximum of reservedFor entries of one claim, enforced by the API server."""
 SECONDS = 300
 NODE = "node-00000"
+ALLOCATION = ("PATCH", r"/resourceclaims/[^/]+/status")
+BINDING = ("POST", r"/pods/first/binding")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
 
 @dataclass
 class Held:
-    """A pod and its claim, both named `first`; the write of its allocation is delayed.
+    """A pod and its claim, both named `first`; the write of its allocation or binding is delayed.
 
     Attributes:
         go_on: lets the write continue.
@@ -85,23 +86,30 @@ def held(
     tmp_path: Path,
 ) -> Iterator[Held]:
     """One node with one device, which is never allocated to two claims."""
-    with on_its_way(cluster, namespace, devices, run_stowage, tmp_path) as found:
+    with on_its_way(cluster, namespace, devices, run_stowage, tmp_path, ALLOCATION) as found:
         yield found
 
 
 @contextmanager
 def on_its_way(
-    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage, tmp_path: Path
+    cluster: Cluster,
+    namespace: str,
+    devices: Devices,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+    write: tuple[str, str],
 ) -> Iterator[Held]:
+    """Delay one write of the scheduler, given by its method and path."""
+    method, path = write
     cluster.create_nodes(make_nodes(1))
     devices.offer(NODE, 1)
     hold = Hold()
     with FaultProxy(scheduler_kubeconfig(cluster)) as proxy, devices.watched() as watch:
-        proxy.add(hold, method="PATCH", path=r"/resourceclaims/[^/]+/status", times=1)
+        proxy.add(hold, method=method, path=path, times=1)
         run_stowage(proxy.kubeconfig(tmp_path / "proxy.kubeconfig"))
         cluster.create_pods([make_device_pod("first", namespace, claim="first")])
         devices.claim(namespace, "first")
-        wait_for(hold.arrived.is_set, "the allocation to be on its way", SECONDS)
+        wait_for(hold.arrived.is_set, "the write to be on its way", SECONDS)
         yield Held(cluster, namespace, devices, hold.released.set)
         hold.released.set()
     assert watch.doubles == []
@@ -139,6 +147,22 @@ def test_the_pod_is_deleted(held: Held) -> None:
     held.go_on()
 
     held.another_gets_the_device()
+
+
+def test_the_pod_is_deleted_before_it_is_bound(
+    cluster: Cluster,
+    namespace: str,
+    devices: Devices,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+) -> None:
+    """The controller releases the allocation; the next pod gets the device."""
+    with on_its_way(cluster, namespace, devices, run_stowage, tmp_path, BINDING) as held:
+        assert readers_of(held.claims()["first"]) == ["first"]
+        cluster.delete_pods(namespace, ["first"])
+        held.go_on()
+
+        held.another_gets_the_device()
 
 
 def test_the_class_is_deleted(held: Held) -> None:

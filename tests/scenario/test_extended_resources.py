@@ -193,7 +193,27 @@ def test_a_pod_that_is_deleted_gives_no_device_away_before_the_answer(*, is_behi
 
         await only_one_is_left(world, "q")
 
-    play(story)
+    play(story, CONTROLLED)
+
+
+def test_a_pod_that_another_client_binds_keeps_its_claim() -> None:
+    """It may run with the claim; the API server refuses the binding of this scheduler."""
+
+    async def story(world: World) -> None:
+        await begin(world)
+        world.node("b")
+        faults = world.sandbox.faults
+        faults.before(lambda: world.sandbox.bind("p", "b"), path=BINDINGS)
+        extended(world)
+
+        await world.until(lambda: world.bindings(409), "the refusal")
+        await world.quiet(0.5)
+        await world.settled()
+        [claim] = made(world)
+        assert devices_of(claim) == ["a/gpu-0"]
+        assert "deletionTimestamp" not in claim["metadata"]
+
+    play(story, CONTROLLED)
 
 
 @pytest.mark.parametrize("is_behind", [False, True], ids=["shown", "behind"])

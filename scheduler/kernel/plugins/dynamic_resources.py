@@ -311,10 +311,11 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
         """Release the devices, and unreserve the pod's claims; written allocations remain.
 
-        Claims of a deleted pod stay reserved: the resourceclaim controller deallocates a claim only
-        if it removes the last reservation itself (syncClaim, v1.36.3). So do claims of a pod that
-        another client has bound: it runs with them.
-        Differs: upstream unreserves these claims too. Devices may stay allocated to no pod.
+        The claims of a deleted pod are left to the resourceclaim controller, which deallocates a
+        claim only if it removes the last reservation itself (syncClaim, v1.36.3). The claims of a
+        pod that another client has bound are left to the pod: it runs with them.
+        Differs: upstream writes then, too. Devices may stay allocated to no pod, or a pod may run
+        without a reservation.
         """
         attempt = state.get(_ATTEMPT)
         if attempt is None:
@@ -330,14 +331,13 @@ class DynamicResources(
                 and known.metadata.uid == claim.metadata.uid
                 and known.status.allocation is not None
                 and is_reserved_for(known, pod)
-                and state.get(NEEDS_NO_NODE) is None
             ):
                 left.append(writes.unreserving(known, pod))
         if attempt.claims.extended is not None:
             catalog.give_up(claim_in_memory(pod).metadata.uid, pod.uid)
             for made in catalog.claims_of_extended_resources(pod.uid):
                 left.extend(writes.deleting(made))
-        return left
+        return left if state.get(NEEDS_NO_NODE) is None else None
 
     @override
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

@@ -1128,7 +1128,7 @@ def test_what_a_pod_has_reserved_that_needs_no_node_is_left_to_the_controller() 
     world.claim("c", on="a", users=("p",))
     state.write(NEEDS_NO_NODE, value=True)
 
-    assert world.plugin.unreserve(state, pod, "a") == []
+    assert not world.plugin.unreserve(state, pod, "a")
     assert not world.catalog.in_flight
 
 
