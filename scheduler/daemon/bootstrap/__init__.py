@@ -1,4 +1,4 @@
-"""Composes the daemon: only this package imports all others and names concrete plugins."""
+"""Composes the daemon: only this package imports all others and the plugins' registry."""
 
 from scheduler.daemon.bootstrap.engine import build_engine
 from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder

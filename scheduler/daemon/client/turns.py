@@ -1,7 +1,10 @@
 """Turns of plugins: a few requests are under way at a time, and one writer of a shared object.
 
-The most important pod goes first. The pod comes from the context of the task: plugins do not pass
-it with each request.
+The most important pod goes first; pods of low priority can wait for long, as in the scheduling
+queue. The pod comes from the context of the task: plugins do not pass it with each request.
+
+These requests are not in the outbox. So decisions do not wait for pods in PreBind: if writes of
+claims hang, pods without claims are still bound. Binds in the outbox need no such order: few wait.
 """
 
 import asyncio

@@ -2,9 +2,13 @@
 
 Between two pods only the last placement changes the cluster, so a whole cycle would mostly repeat
 known results. If their class (`PodClass`) alone decides, the next pod goes to the best row of the
-class; the snapshot adds all pods at the end of the batch. Otherwise the next cycle uses the
-result that the batch computed ahead for the row of the last pod. Ties are broken at random, with
-the same choice as if each pod had its own step.
+class; the snapshot adds all pods at the end of the batch. Then PreFilter, Filter, PreScore and
+Score run, and count, for the first pod only. Otherwise the next cycle uses the result that the
+batch computed ahead for the row of the last pod. Ties are broken at random, with the same choice
+as if each pod had its own step.
+
+Among 5,000 nodes a plain pod takes 32 us in a batch of 64, and 64 us alone (`python -m
+bench.decisions --workload plain --nodes 5000`, with `--batch`; commit 0712feb, quiet machine).
 
 Source: kubernetes pkg/scheduler/framework/runtime/batch.go (OpportunisticBatch) v1.36, KEP-5598.
 Differs: upstream keeps the sorted nodes of the last pod for 500 ms. Here no result outlives a step.

@@ -1,7 +1,8 @@
 """The amount of a pod group's attempt that is done in one step.
 
 Work is counted, not timed: the same events give the same steps. A unit takes about 30 us of the
-processor among 5,000 nodes (`python -m bench.bounds`).
+processor among 5,000 nodes (`python -m bench.bounds`). A gang of 1,000 takes 45 ms there, and
+112 ms if each pod has labels of its own, as in an indexed Job.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """The backoff queue: failed pods that wait for some time before they are tried again.
 
 Source: kubernetes pkg/scheduler/backend/queue/backoff_queue.go v1.36 (with PopFromBackoffQ, which
-is on by default). Differs: windows are seconds of the monotonic clock, which wall clock
-adjustments cannot move.
+is on by default). As there, backoff ends at whole seconds: one flush a second, no timer per pod.
+Differs: windows are seconds of the monotonic clock, which wall clock adjustments cannot move.
 """
 
 from collections.abc import Iterator
