@@ -1,7 +1,8 @@
 """``python -m tests.mutants.undone``: does the test of each finding fail when its fix is undone?
 
-The list is that of docs/reliability.md ("Found and mended"). Each fix is undone by one replacement
-in a copy of the tree, and the test that is said to prove it must fail then.
+The list is that of docs/reliability.md ("Found and mended") and docs/security.md. Each fix is
+undone by one replacement in a copy of the tree, and the test that is said to prove it must fail
+then.
 `tests/unit/docs/test_found.py` sees to it that texts and tests are still there.
 """
 
