@@ -171,7 +171,7 @@ func (c *answeringClaims) UpdateStatus(_ context.Context, claim *resourceapi.Res
 	})
 }
 
-func (c *answeringClaims) Patch(_ context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*resourceapi.ResourceClaim, error) {
+func (c *answeringClaims) Patch(ctx context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*resourceapi.ResourceClaim, error) {
 	var patch struct {
 		Metadata struct {
 			UID types.UID `json:"uid"`
@@ -190,12 +190,21 @@ func (c *answeringClaims) Patch(_ context.Context, name string, _ types.PatchTyp
 		// Stowage leaves the reservations of such a pod: see "Decided otherwise" in docs/parity.md.
 		return nil, errors.New("the pod needs no node")
 	}
+	if held, err := c.Get(ctx, name, metav1.GetOptions{}); err != nil || !isReservedFor(held, user) {
+		return held, err
+	}
 	return c.history.writtenClaim(c.namespace+"/"+name, "", func(held *resourceapi.ResourceClaim) resourceapi.ResourceClaimStatus {
 		status := *held.Status.DeepCopy()
 		status.ReservedFor = slices.DeleteFunc(status.ReservedFor, func(each resourceapi.ResourceClaimConsumerReference) bool {
 			return each.UID == user
 		})
 		return status
+	})
+}
+
+func isReservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(user resourceapi.ResourceClaimConsumerReference) bool {
+		return user.UID == uid
 	})
 }
 

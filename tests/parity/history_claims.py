@@ -12,12 +12,15 @@ is written to the status of claims. These differences are meant, and are kept ou
 - A node whose PreBind is under way is deleted: no such node is.
 - A pod whose PreBind is under way is deleted or bound by others: no such pod is.
 - Any of several claims is deallocated if no node fits: a history ends before.
+- A claim is deleted, or gets other devices, while it is in flight: no such thing happens to it.
+- A pod with a nomination was gated when it came: a history ends before it is tried.
+- A watch that leaves versions out hides a deallocation from the judge: it shows them all.
 - A deallocation has a conflict: a history ends before.
 """
 
 import copy
 import json
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, TypeVar
 
@@ -140,12 +143,21 @@ class HistoryWithClaims(History):
             self._owed_claims.pop(key_of(raw), None)
         super().show(raw)
 
+    @property
+    def _catalog(self) -> ClaimCatalog:
+        return self.engine.core.states.shared(ClaimCatalog, "")
+
     # --- changes of devices and claims ------------------------------------------------------------
+
+    def _is_in_flight_claim(self, raw: Object) -> bool:
+        return raw["metadata"]["uid"] in self._catalog.in_flight
 
     def _some(self, kind: str) -> Object | None:
         return self.any(list(self.world.held[kind].values()))
 
     def _set(self, raw: Object) -> None:
+        if key_of(raw) in self._owed_claims:
+            self.show(self.world.held[_CLAIM][key_of(raw)])
         self.show(self.world.write(raw))
 
     def _replace(self, kind: str) -> None:
@@ -167,7 +179,7 @@ class HistoryWithClaims(History):
 
     def _delete_claim(self) -> None:
         raw = self._some(_CLAIM)
-        if raw is None:
+        if raw is None or self._is_in_flight_claim(raw):
             return
         if "allocation" not in raw.get("status", {}) or self.draw.maybe(0.1):
             self._remove(raw)
@@ -189,7 +201,7 @@ class HistoryWithClaims(History):
                 self._free(copy.deepcopy(raw), left)
                 return
             is_orphan = not users and any(owner not in uids for owner in owners)
-            if is_orphan or (is_leaving(raw) and "allocation" not in status):
+            if not self._is_in_flight_claim(raw) and (is_orphan or (is_leaving(raw) and "allocation" not in status)):
                 self._remove(copy.deepcopy(raw))
                 return
 
@@ -240,7 +252,8 @@ class HistoryWithClaims(History):
             other = {"resource": "pods", "name": "other", "uid": f"other-{len(self.steps)}"}
             status.setdefault("reservedFor", []).append(other)
         elif "allocation" not in status and self.draw.maybe(0.6) and not is_leaving(raw):
-            self._allocate(raw)
+            if not self._is_in_flight_claim(raw):
+                self._allocate(raw)
         else:
             raw["metadata"].setdefault("labels", {})["changed"] = str(self.units)
         self._set(raw)
@@ -390,6 +403,8 @@ class HistoryWithClaims(History):
         status = raw["status"]
         if not status.get("reservedFor"):
             status.pop("reservedFor", None)
+        if raw == before:
+            return before
         is_reserving = len(status.get("reservedFor", ())) > len(before.get("status", {}).get("reservedFor", ()))
         if is_reserving and ("allocation" not in status or is_leaving(raw)):
             raise _refusal(422, "invalid")
@@ -412,12 +427,21 @@ class HistoryWithClaims(History):
         noted, self._written = self._written, {}
         if answered:
             step["wrote"] = answered
+        if any(map(self._is_nominated_in_vain, self.engine.core.queue.rows())):
+            self._end_before()
         found = {"devices": self._devices(), "written": noted}
         return {name: value for name, value in found.items() if value}
 
+    def _is_nominated_in_vain(self, row: Mapping[str, object]) -> bool:
+        """Whether a pod that waits has a nomination that does not count."""
+        queue, uid = self.engine.core.queue, str(row["uid"])
+        pod, place = queue.get(uid), queue.place_of(uid)
+        if pod is None or place is None or place.name == "gated":
+            return False
+        return bool(pod.pod.status.nominated_node_name) and queue.nominator.node_of(uid) is None
+
     def _devices(self) -> list[str]:
-        catalog = self.engine.core.states.shared(ClaimCatalog, "")
-        given = catalog.devices.usage.allocations.values()
+        given = self._catalog.devices.usage.allocations.values()
         return sorted({each.id.text for one in given for each in one.devices.results})
 
     # --- the API server for PreBind; see `framework.handle.Api` -----------------------------------

@@ -252,11 +252,11 @@ class DynamicResources(
         for index in sorted(attempt.decision.unavailable):
             claim = attempt.claims[index]
             if is_free_for(claim, pod):
-                result = PostFilterResult(writes=(writes.deallocating(claim),))
+                result = PostFilterResult(None, writes=(writes.deallocating(claim),))
                 return result, unschedulable("deallocation of ResourceClaim completed")
         extended = attempt.claims.extended
         if extended is not None and extended.metadata.name != IN_MEMORY:
-            result = PostFilterResult(writes=writes.deleting(extended))
+            result = PostFilterResult(None, writes=writes.deleting(extended))
             return result, unschedulable("deletion of ResourceClaim completed")
         return None, unschedulable("still not schedulable")
 

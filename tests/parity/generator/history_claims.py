@@ -32,7 +32,8 @@ def make_claims_history_case(seed: int) -> Object:
     density, claims = draw.pick((0.4, 0.7, 0.9)), dict[str, list[Object]]()
     for pod in objects:
         if pod["kind"] == "Pod" and "nodeName" not in pod["spec"] and draw.maybe(density):
-            pod["status"].pop("nominatedNodeName", None)
+            # Of two plugins that gate a pod kube-scheduler asks any first.
+            pod["spec"].pop("schedulingGates", None)
             _name_claims(draw, pod, claims)
     made = [claim for some in claims.values() for claim in some]
     draw.shuffle(made)
