@@ -99,7 +99,8 @@ func (h *history) awaitTurn(uid types.UID) {
 func (h *history) endClaims() {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	h.claims.answers = nil
+	// What happens now is no part of the last step.
+	h.tried, h.claims.answers = nil, nil
 	for uid, turn := range h.claims.asking {
 		delete(h.claims.asking, uid)
 		close(turn)

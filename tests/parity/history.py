@@ -168,6 +168,9 @@ def _met(ours: Object) -> Iterator[str]:
             yield from (f"{when} an attempt: {each['do']}" for each in step.get(when, ()))
         yield from (f"state {pod['place']}" for pod in answer["pods"].values())
         yield from (f"gate {pod['gate']}" for pod in answer["pods"].values() if pod["gate"])
+        yield from ("a claim is written" for _ in answer.get("written", ()))
+        answered = [each for some in step.get("wrote", {}).values() for each in some]
+        yield from ("a write to a claim is refused" for each in answered if each is None)
         if answer["tried"]:
             tried = answer["tried"]
             yield f"attempt: {'placed' if 'host' in tried else tried.get('reason', 'skipped')}"

@@ -1,9 +1,9 @@
 """Histories with resource claims: devices come and go, and pods wait for them and get them.
 
 The API server answers PreBind's writes within the attempt, or in a later step; it may refuse one.
-The claims that the scheduler has written are shown later. A controller makes the claims of templates
-and frees those of pods that are gone. Besides what histories compare: the devices in use, and what
-is written to the status of claims. These differences are meant, and are kept out:
+The claims that the scheduler has written are shown later. A controller makes the claims of
+templates and frees those of pods that are gone. Besides what histories compare: the devices in use,
+and what is written to the status of claims. These differences are meant, and are kept out:
 
 - The deletion of a claim wakes pods, and so do devices that were taken in memory only: not here.
 - The reservations of a pod that is deleted, or bound by others, are left to the controller: the
@@ -50,6 +50,8 @@ from tests.parity.world import decoded, is_leaving, key_of
 
 T = TypeVar("T")
 _CLAIM: Final = "ResourceClaim"
+_EPOCH: Final = 1_767_323_045.0
+"""The time that the scheduler writes into allocations."""
 _TAINTS: Final = [{"key": "example.com/degraded", "effect": "NoSchedule"}]
 
 
@@ -76,7 +78,8 @@ class HistoryWithClaims(History):
         self._written: dict[str, list[Object]] = {}
         self._ends_at: int | None = None
         """The step that is not taken, as the sides differ there as meant."""
-        self.profiles._builder.services.api = self
+        services = self.profiles._builder.services
+        services.api, services.epoch = self, _EPOCH
 
     @override
     def lived(self, steps: int = STEPS) -> Object:
@@ -89,7 +92,7 @@ class HistoryWithClaims(History):
     def begin(self) -> None:
         for kind in ("DeviceClass", "ResourceSlice", _CLAIM):
             for _ in range(len(self.world.to_come[kind])):
-                if self.draw.maybe(0.7):
+                if self.draw.maybe(0.85):
                     self.create(kind)
                 else:
                     self.world.to_come[kind].append(self.world.to_come[kind].pop(0))
@@ -107,13 +110,13 @@ class HistoryWithClaims(History):
             (4, lambda: self.create(_CLAIM)),
             (1, lambda: self.create("ResourceSlice")),
             (1, lambda: self.create("DeviceClass")),
-            (6, self._control),
+            (10, self._control),
             (3, self._change_claim),
-            (2, self._delete_claim),
+            (1.5, self._delete_claim),
             (3, self._change_slice),
             (0.7, lambda: self._replace("ResourceSlice")),
             (0.7, self._change_class),
-            (0.4, lambda: self._replace("DeviceClass")),
+            (0.2, lambda: self._replace("DeviceClass")),
         ]
 
     @override
@@ -192,7 +195,9 @@ class HistoryWithClaims(History):
         if self.draw.maybe(0.4) and self._make_claim():
             return
         uids = {pod["metadata"]["uid"] for pod in self.world.held["Pod"].values()}
-        for raw in self.draw.sample(held := sorted(self.world.held[_CLAIM].values(), key=key_of), len(held)):
+        for raw in self.draw.sample(
+            held := sorted(self.world.held[_CLAIM].values(), key=key_of), len(held)
+        ):
             status = raw.get("status", {})
             users = status.get("reservedFor", [])
             left = [user for user in users if user["uid"] in uids]
@@ -201,7 +206,9 @@ class HistoryWithClaims(History):
                 self._free(copy.deepcopy(raw), left)
                 return
             is_orphan = not users and any(owner not in uids for owner in owners)
-            if not self._is_in_flight_claim(raw) and (is_orphan or (is_leaving(raw) and "allocation" not in status)):
+            if not self._is_in_flight_claim(raw) and (
+                is_orphan or (is_leaving(raw) and "allocation" not in status)
+            ):
                 self._remove(copy.deepcopy(raw))
                 return
 
@@ -215,14 +222,14 @@ class HistoryWithClaims(History):
         self._set(raw)
 
     def _make_claim(self) -> bool:
-        for pod in self.world.pods(assigned=False):
+        for raw in self.world.pods(assigned=False):
+            pod = copy.deepcopy(raw)
             status, meta = pod["status"], pod["metadata"]
             known = [each["name"] for each in status.get("resourceClaimStatuses", ())]
             for entry in pod["spec"].get("resourceClaims", ()):
                 if "resourceClaimTemplateName" not in entry or entry["name"] in known:
                     continue
                 name = f"{meta['name']}-{entry['name']}-claim"
-                pod = copy.deepcopy(pod)
                 names = pod["status"].setdefault("resourceClaimStatuses", [])
                 names.append({"name": entry["name"], "resourceClaimName": name})
                 if self.draw.maybe(0.05):
@@ -357,7 +364,11 @@ class HistoryWithClaims(History):
     def _send(self, write: Write) -> None:
         """Carry out a write of PostFilter or Unreserve; its answer comes with the watch."""
         pod = next(
-            (key for key, raw in self.world.held["Pod"].items() if raw["metadata"]["uid"] == write.uid),
+            (
+                key
+                for key, raw in self.world.held["Pod"].items()
+                if raw["metadata"]["uid"] == write.uid
+            ),
             None,
         )
         if pod is not None and self._choices(self.world.held["Pod"][pod]) > 1:
@@ -373,7 +384,10 @@ class HistoryWithClaims(History):
 
     def _choices(self, pod: Object) -> int:
         """How many claims of a pod might be deallocated for it."""
-        known = {e["name"]: e.get("resourceClaimName") for e in pod["status"].get("resourceClaimStatuses", ())}
+        known = {
+            e["name"]: e.get("resourceClaimName")
+            for e in pod["status"].get("resourceClaimStatuses", ())
+        }
         count = 0
         for entry in pod["spec"].get("resourceClaims", ()):
             name = entry.get("resourceClaimName", known.get(entry["name"]))
@@ -405,7 +419,9 @@ class HistoryWithClaims(History):
             status.pop("reservedFor", None)
         if raw == before:
             return before
-        is_reserving = len(status.get("reservedFor", ())) > len(before.get("status", {}).get("reservedFor", ()))
+        is_reserving = len(status.get("reservedFor", ())) > len(
+            before.get("status", {}).get("reservedFor", ())
+        )
         if is_reserving and ("allocation" not in status or is_leaving(raw)):
             raise _refusal(422, "invalid")
         self._written.setdefault(key, []).append(_summary(status))
@@ -498,4 +514,3 @@ def _summary(status: Object) -> Object:
         results = allocation["devices"]["results"]
         devices = [{name: each[name] for name in names} for each in results]
     return {"devices": devices, "reservedFor": [user["uid"] for user in users]}
-

@@ -59,7 +59,9 @@ def _name_claims(draw: Draw, pod: Object, claims: dict[str, list[Object]]) -> No
             claim = new_claim(draw, f"c-{number + index}", pod["metadata"].get("namespace"))
             there.append(claim)
             entry["resourceClaimName"] = claim["metadata"]["name"]
-        if entry.get("resourceClaimName") not in [each.get("resourceClaimName", "") for each in named]:
+        if entry.get("resourceClaimName") not in [
+            each.get("resourceClaimName", "") for each in named
+        ]:
             named.append(entry)
     pod["spec"]["resourceClaims"] = named
     resources = pod["spec"]["containers"][0].setdefault("resources", {})
@@ -75,12 +77,12 @@ def new_claim(draw: Draw, name: str, namespace: str | None) -> Object:
 
 def _request(draw: Draw) -> Object:
     if draw.maybe(0.15):
-        names = draw.some((*CLASSES, "gone"), 2, 2)
+        names = draw.some((*CLASSES, *CLASSES, *CLASSES, "gone"), 2, 2)
         alternatives = [
             {"name": f"a{index}", **_wanted(name, 1)} for index, name in enumerate(names)
         ]
         return {"name": "r", "firstAvailable": alternatives}
-    name = draw.pick((*("gpu",) * 6, *("fast",) * 3, "gone"))
+    name = draw.pick((*("gpu",) * 16, *("fast",) * 7, "gone"))
     return {"name": "r", "exactly": _wanted(name, draw.pick((1, 1, 1, 2)))}
 
 
