@@ -15,6 +15,7 @@ and what is written to the status of claims. These differences are meant, and ar
 - A claim is deleted, or gets other devices, while it is in flight: no such thing happens to it.
 - A pod with a nomination was gated when it came: a history ends before it is tried.
 - A watch that leaves versions out hides a deallocation from the judge: it shows them all.
+- What PreBind reads counts before the watch shows it: the watch has shown all before it writes.
 - A deallocation has a conflict: a history ends before.
 """
 
@@ -324,6 +325,9 @@ class HistoryWithClaims(History):
             self._write_claims(self.draw.pick(sorted(self._to_write)))
 
     def _write_claims(self, key: str) -> None:
+        for owed in sorted(self._owed_claims):
+            self.show(self.world.held[_CLAIM][owed])
+
         def write() -> None:
             if self.tried is None:
                 self.tried = {"pod": key}
