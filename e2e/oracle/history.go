@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -34,10 +35,10 @@ type historyStep struct {
 	At int64 `json:"at"`
 	// Do is "set" or "delete" an object, "flush" what time has set free, "try" the next pod, or
 	// let the API server answer a binding: "bound", "unbound", or the deletion of a victim:
-	// "evicted", "unevicted".
+	// "evicted", "unevicted", or let PreBind "write" the claims of a pod.
 	Do     string          `json:"do"`
 	Object json.RawMessage `json:"object"`
-	// Pod is the one whose binding or deletion is answered.
+	// Pod is the one whose binding or deletion is answered, or whose claims are written.
 	Pod string `json:"pod"`
 	// During has what happens between the decision about a pod and its return to the queue.
 	During []historyStep `json:"during"`
@@ -45,6 +46,8 @@ type historyStep struct {
 	Until int64 `json:"until"`
 	// Then has what happens after the attempt, before its end is looked at.
 	Then []historyStep `json:"then"`
+	// Wrote has the answers of the API server to what is written to claims.
+	Wrote map[string][]json.RawMessage `json:"wrote"`
 }
 
 // HistoryAnswer tells what each step has led to.
@@ -116,6 +119,7 @@ func answerHistory(line []byte) (*AdmittedHistoryAnswer, error) {
 		}
 	}
 	h.refuseEvictions()
+	h.endClaims()
 	return result, nil
 }
 
@@ -133,6 +137,7 @@ type history struct {
 	trying    historyStep
 	problem   error
 	evictions *evictions
+	claims    *claims
 
 	mutex    sync.Mutex
 	tried    *Tried
@@ -155,6 +160,7 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 		bindings:  map[types.UID]chan error{},
 		uids:      map[string]types.UID{},
 		failed:    map[types.UID]bool{},
+		claims:    newClaims(),
 	}
 	objects := slices.DeleteFunc(c.schedulerObjects(), func(obj runtime.Object) bool { return kindOfStep(obj) != "" })
 	client := newClient(objects)
@@ -182,6 +188,7 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error) {
 	h.mutex.Lock()
 	h.tried, h.evictions.begun = nil, map[string]*Condition{}
+	h.claims.answers, h.claims.written = step.Wrote, map[string][]claimWrite{}
 	h.mutex.Unlock()
 	if err := h.happen(ctx, step); err != nil {
 		return nil, err
@@ -196,6 +203,7 @@ func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	answer.Tried, answer.Evictions = h.tried, maps.Clone(h.evictions.begun)
+	answer.Written = maps.Clone(h.claims.written)
 	return &answer, errors.Join(problem, h.problem)
 }
 
@@ -219,6 +227,8 @@ func (h *history) happen(ctx context.Context, step historyStep) error {
 		return h.answerEviction(step.Pod, false)
 	case "unevicted":
 		return h.answerEviction(step.Pod, true)
+	case "write":
+		return h.writeClaims(step.Pod)
 	}
 	return fmt.Errorf("unknown step %q", step.Do)
 }
@@ -239,6 +249,11 @@ func (h *history) deliver(step historyStep) error {
 	}
 	if pod, ok := obj.(*v1.Pod); ok && pod.Status.NominatedNodeName != "" {
 		h.nodeNames[pod.Status.NominatedNodeName] = true
+	}
+	if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
+		h.mutex.Lock()
+		h.claims.hold(claim, step.Do == "delete")
+		h.mutex.Unlock()
 	}
 	informer := h.informers[kindOfStep(obj)]
 	if informer == nil {
@@ -266,6 +281,8 @@ func (h *history) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) 
 	if info != nil {
 		h.tried, h.triedUID = &Tried{Pod: key(info.Pod)}, info.Pod.UID
 		h.failed[info.Pod.UID] = false
+		h.uids[key(info.Pod)] = info.Pod.UID
+		delete(h.claims.may, info.Pod.UID)
 		delete(h.evictions.byPreemptor, info.Pod.UID)
 		// A pod that is being deleted is skipped, and no function of this program hears of it.
 		h.isOver = info.Pod.DeletionTimestamp != nil
@@ -319,7 +336,11 @@ func (h *history) binding(binding *v1.Binding) error {
 	answer := make(chan error)
 	h.mutex.Lock()
 	h.bindings[binding.UID] = answer
-	h.uids[binding.Namespace+"/"+binding.Name] = binding.UID
+	name := binding.Namespace + "/" + binding.Name
+	h.uids[name] = binding.UID
+	if h.tried == nil {
+		h.tried = &Tried{Pod: name}
+	}
 	h.tried.Host = binding.Target.Name
 	h.isOver = true
 	h.mutex.Unlock()

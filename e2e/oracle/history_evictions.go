@@ -274,7 +274,8 @@ func (h *history) patched(pod string, data []byte) error {
 		if condition != nil {
 			h.tried.Condition = condition
 		}
-		if len(nomination) > 0 {
+		// A pod whose PreBind only writes claims is not nominated by Stowage: see docs/parity.md.
+		if len(nomination) > 0 && (condition != nil || name == "" || !h.isAssumed(pod)) {
 			h.tried.Nomination = &name
 		}
 	case condition != nil:

@@ -24,6 +24,10 @@ type StepAnswer struct {
 	// Evictions are the victims that the API server was asked to delete, with the condition that
 	// was written before.
 	Evictions map[string]*Condition `json:"evictions"`
+	// Devices are those in use.
+	Devices []string `json:"devices,omitempty"`
+	// Written is what was written to the status of claims.
+	Written map[string][]claimWrite `json:"written,omitempty"`
 }
 
 // QueuedPod is what the queue knows of a pod.
@@ -80,6 +84,7 @@ func (h *history) state() StepAnswer {
 	answer := StepAnswer{
 		Pods: map[string]QueuedPod{}, Next: []string{}, Nodes: map[string][]string{}, Nominated: map[string][]string{},
 	}
+	answer.Devices = h.allocatedDevices()
 	for place, pods := range map[string][]*v1.Pod{
 		"active": h.queue.PodsInActiveQ(), "backoff": h.queue.PodsInBackoffQ(), "unschedulable": h.queue.UnschedulablePods(),
 	} {

@@ -8,11 +8,13 @@ import (
 	"unsafe"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -100,6 +102,15 @@ var stepKinds = map[string]func(informers.SharedInformerFactory) *syncInformer{
 	"Namespace": syncInformerOf(&v1.Namespace{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
 		return coreinformers.NewNamespaceInformer(client, 0, byNamespace)
 	}),
+	"ResourceClaim": syncInformerOf(&resourceapi.ResourceClaim{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, byNamespace)
+	}),
+	"ResourceSlice": syncInformerOf(&resourceapi.ResourceSlice{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return resourceinformers.NewResourceSliceInformer(client, 0, byNamespace)
+	}),
+	"DeviceClass": syncInformerOf(&resourceapi.DeviceClass{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return resourceinformers.NewDeviceClassInformer(client, 0, byNamespace)
+	}),
 }
 
 var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
@@ -124,6 +135,12 @@ func kindOfStep(obj runtime.Object) string {
 		return "Node"
 	case *v1.Namespace:
 		return "Namespace"
+	case *resourceapi.ResourceClaim:
+		return "ResourceClaim"
+	case *resourceapi.ResourceSlice:
+		return "ResourceSlice"
+	case *resourceapi.DeviceClass:
+		return "DeviceClass"
 	}
 	return ""
 }

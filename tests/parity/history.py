@@ -1,6 +1,7 @@
 """Compare how pods wait, wake and are tried over time with kube-scheduler's own.
 
     python -m tests.parity.history --seeds 0:500
+    python -m tests.parity.history --claims --seeds 0:500    # with resource claims
     python -m tests.parity.history --dump 17       # one case, both answers, the differences
 
 Each case is a small cluster with little room and a list of steps. Objects are created, changed and
@@ -19,7 +20,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from scheduler.tools.cli.progress import shown_progress
@@ -27,6 +28,8 @@ from tests.parity.answering import Answerer, oracle_command, pipelined, running
 from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
 from tests.parity.generator.histories import make_history_case
+from tests.parity.generator.history_claims import has_claims, make_claims_history_case
+from tests.parity.history_claims import live_through_claims
 from tests.parity.history_steps import live_through
 from tests.parity.living import QUIET
 from tests.parity.world import STEP_KINDS
@@ -74,9 +77,10 @@ def _differences(where: str, expected: Object, actual: Object) -> Iterator[Diffe
                 continue
             if (theirs.get(field) or 0) != (ours.get(field) or 0):
                 yield Difference(f"{where} {name} {field}", field, theirs, ours)
-    for field in ("next", "nodes", "nominated", "evictions"):
-        if expected[field] != actual[field]:
-            yield Difference(f"{where} {field}", field, expected[field], actual[field])
+    for field in ("next", "nodes", "nominated", "evictions", "devices", "written"):
+        theirs, ours = expected.get(field), actual.get(field)
+        if theirs != ours:
+            yield Difference(f"{where} {field}", field, theirs, ours)
 
 
 def _attempt(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
@@ -96,13 +100,20 @@ def _attempt(where: str, expected: Object, actual: Object) -> Iterator[Differenc
                 yield Difference(f"{where} attempt condition {field}", "condition", theirs, ours)
 
 
-def judged(judge: Answerer, seeds: Sequence[int]) -> Iterator[tuple[Object, Object, Object]]:
+def lived(case: Object, seed: int) -> Object:
+    """Let our engine live through a case."""
+    return (live_through_claims if has_claims(case) else live_through)(case, seed)
+
+
+def judged(
+    judge: Answerer, seeds: Sequence[int], make: Callable[[int], Object] = make_history_case
+) -> Iterator[tuple[Object, Object, Object]]:
     """Give each case as the API server holds it, our answer, and the judge's."""
     for at in range(0, len(seeds), _BATCH):
         some = seeds[at : at + _BATCH]
-        admitted = list(pipelined(judge, map(make_history_case, some)))
+        admitted = list(pipelined(judge, map(make, some)))
         ours = [
-            {} if case.get("invalid") else live_through(case, seed)
+            {} if case.get("invalid") else lived(case, seed)
             for seed, case in zip(some, admitted, strict=True)
         ]
         asked = [question(case, our) for case, our in zip(admitted, ours, strict=True) if our]
@@ -115,20 +126,22 @@ def main() -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:300", metavar="A:B")
+    parser.add_argument("--claims", action="store_true")
     parser.add_argument("--dump", type=int, metavar="SEED")
     arguments = parser.parse_args()
+    make = make_claims_history_case if arguments.claims else make_history_case
     with running(history_command()) as judge:
         if arguments.dump is not None:
-            return _dump(judge, arguments.dump)
+            return _dump(judge, arguments.dump, make)
         first, last = (int(part) for part in arguments.seeds.split(":"))
-        return _run(judge, range(first, last))
+        return _run(judge, range(first, last), make)
 
 
-def _run(judge: Answerer, seeds: range) -> int:
+def _run(judge: Answerer, seeds: range, make: Callable[[int], Object]) -> int:
     differing = invalid = 0
     met: Counter[str] = Counter()
     with shown_progress("histories") as progress:
-        for seed, (case, ours, theirs) in zip(seeds, judged(judge, seeds), strict=True):
+        for seed, (case, ours, theirs) in zip(seeds, judged(judge, seeds, make), strict=True):
             progress((seed - seeds.start) / len(seeds))
             if not ours:
                 invalid += 1
@@ -155,6 +168,9 @@ def _met(ours: Object) -> Iterator[str]:
             yield from (f"{when} an attempt: {each['do']}" for each in step.get(when, ()))
         yield from (f"state {pod['place']}" for pod in answer["pods"].values())
         yield from (f"gate {pod['gate']}" for pod in answer["pods"].values() if pod["gate"])
+        yield from ("a claim is written" for _ in answer.get("written", ()))
+        answered = [each for some in step.get("wrote", {}).values() for each in some]
+        yield from ("a write to a claim is refused" for each in answered if each is None)
         if answer["tried"]:
             tried = answer["tried"]
             yield f"attempt: {'placed' if 'host' in tried else tried.get('reason', 'skipped')}"
@@ -164,8 +180,8 @@ def _met(ours: Object) -> Iterator[str]:
                 yield "attempt: others lose their nomination"
 
 
-def _dump(judge: Answerer, seed: int) -> int:
-    [(case, ours, theirs)] = judged(judge, [seed])
+def _dump(judge: Answerer, seed: int, make: Callable[[int], Object]) -> int:
+    [(case, ours, theirs)] = judged(judge, [seed], make)
     json.dump({"case": case, "ours": ours, "theirs": theirs}, sys.stdout, indent=1)
     print()
     if ours:

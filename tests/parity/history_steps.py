@@ -26,47 +26,51 @@ def live_through(case: Object, seed: int, steps: int = STEPS) -> Object:
         steps: how many there are after the beginning.
     """
     history = History(case, seed)
-    history.begin()
-    for _ in range(steps):
-        history.go_on()
-    return {"steps": history.steps, "answers": history.answers}
+    return history.lived(steps)
 
 
 class History(Living):
     """A life whose steps are drawn."""
 
+    def lived(self, steps: int = STEPS) -> Object:
+        """Live through the beginning and as many steps; return all steps, and their results."""
+        self.begin()
+        for _ in range(steps):
+            self.go_on()
+        return {"steps": self.steps, "answers": self.answers}
+
     def begin(self) -> None:
         """Create the namespaces, most of the nodes, the running pods and some others."""
         to_come = self.world.to_come
         while to_come["Namespace"]:
-            self._create("Namespace")
+            self.create("Namespace")
         later = self.draw.pick((0, 0, 0, 1, 1, 2, 2, len(to_come["Node"])))
         for _ in range(len(to_come["Node"]) - later):
-            self._create("Node")
+            self.create("Node")
         for _ in range(len(to_come["Pod"]) // 2):
-            self._create("Pod")
+            self.create("Pod")
 
     def go_on(self) -> None:
         """Do something of the kinds that there are, those that matter most often."""
-        draw, ways = self.draw, self._ways()
+        draw, ways = self.draw, self.ways()
         weights = [weight for weight, _ in ways]
         [(_, way)] = draw.choices(ways, weights)
         way()
 
-    def _ways(self) -> list[tuple[float, Callable[[], None]]]:
+    def ways(self) -> list[tuple[float, Callable[[], None]]]:
         return [
             (self.pace, self._try),
             (10, self._answer_binding),
             *([(10, self._answer_eviction)] if self.evictions else []),
-            (10, self._show_owed),
+            (10, self.show_owed),
             (12, self._pass_time),
-            *self._changes(),
+            *self.changes(),
         ]
 
-    def _changes(self) -> list[tuple[float, Callable[[], None]]]:
+    def changes(self) -> list[tuple[float, Callable[[], None]]]:
         return [
-            (16 + self.pace / 4 if self.preempts else 8, lambda: self._create("Pod")),
-            (1.5, lambda: self._create("Node")),
+            (16 + self.pace / 4 if self.preempts else 8, lambda: self.create("Pod")),
+            (1.5, lambda: self.create("Node")),
             (8, self._change_pending),
             (1.5, self._end_pending),
             (0.7, self._bind_by_others),
@@ -83,7 +87,7 @@ class History(Living):
         if not self.preempts and self.draw.maybe(0.3):
             self.during = []
             for _ in range(self.draw.randint(1, 3)):
-                ways = self._changes()
+                ways = self.changes()
                 [(_, way)] = self.draw.choices(ways, [weight for weight, _ in ways])
                 way()
             self.units += 1
@@ -112,7 +116,7 @@ class History(Living):
         following = state_of(core)["next"][:1]
         return any(held[pod]["spec"]["priority"] > least for pod in following)
 
-    def _show_owed(self) -> None:
+    def show_owed(self) -> None:
         if self.owed:
             self.show(self.world.held["Pod"][self.draw.pick(sorted(self.owed))])
 
@@ -121,20 +125,20 @@ class History(Living):
         self.units += int(seconds * UNITS)
         self.step({"do": "flush"}, lambda: self.handle(Tick()))
 
-    def _create(self, kind: str) -> None:
+    def create(self, kind: str) -> None:
         if self.world.to_come[kind]:
             raw = self.world.to_come[kind].pop(0)
             self.show(self.world.write(raw))
 
     def _change_pending(self) -> None:
-        raw = self._any(self.world.pods(assigned=False))
+        raw = self.any(self.world.pods(assigned=False))
         if raw is None:
             return
         draw, spec, status = self.draw, raw["spec"], raw["status"]
         if spec.get("schedulingGates") and draw.maybe(0.6):
             spec["schedulingGates"].pop(draw.randrange(len(spec["schedulingGates"])))
         elif draw.maybe(0.3):
-            self._label(raw, POD_LABELS)
+            self.label(raw, POD_LABELS)
         elif draw.maybe(0.4):
             spec["containers"][0]["resources"]["requests"]["cpu"] = draw.pick(CPU)
         elif draw.maybe(0.4):
@@ -151,17 +155,17 @@ class History(Living):
         self.show(self.world.write(raw))
 
     def _end_pending(self) -> None:
-        raw = self._any(self.world.pods(assigned=False))
+        raw = self.any(self.world.pods(assigned=False))
         if raw is not None:
             self._end(raw, "Failed")
 
     def _end_running(self) -> None:
-        raw = self._any(self.world.pods(assigned=True))
+        raw = self.any(self.world.pods(assigned=True))
         if raw is not None:
             self._end(raw, "Succeeded")
 
     def _end_leaving(self) -> None:
-        raw = self._any([each for each in self.world.pods(assigned=True) if is_leaving(each)])
+        raw = self.any([each for each in self.world.pods(assigned=True) if is_leaving(each)])
         if raw is not None:
             self._end(raw, "Failed")
 
@@ -169,7 +173,7 @@ class History(Living):
         """A pod is being deleted, is gone, or is done, which to the scheduler is the same."""
         is_binding = key_of(raw) in self.bindings
         is_victim = raw["metadata"]["uid"] in self.engine.preemption_executor._wanted
-        if self._is_in_flight(raw) or self._preempts_now(raw):
+        if self._is_in_flight(raw) or self._preempts_now(raw) or self.must_stay(raw):
             return
         if self.opens_gate(raw["metadata"]["uid"]):
             return
@@ -194,11 +198,11 @@ class History(Living):
             self.world.to_come["Pod"].append(again)
 
     def _bind_by_others(self) -> None:
-        raw = self._any(self.world.pods(assigned=False))
+        raw = self.any(self.world.pods(assigned=False))
         nodes = sorted(self.world.held["Node"])
         if raw is None or not nodes or self._is_in_flight(raw) or is_leaving(raw):
             return
-        if self._preempts_now(raw):
+        if self._preempts_now(raw) or self.must_stay(raw):
             return
         if key_of(raw) in self.bindings or "hostPort" in json.dumps(raw["spec"]):
             return
@@ -208,25 +212,25 @@ class History(Living):
             self.show(self.world.write(raw))
 
     def _change_running(self) -> None:
-        raw = self._any(self.world.pods(assigned=True))
+        raw = self.any(self.world.pods(assigned=True))
         if raw is None:
             return
         if self.draw.maybe(0.5):
-            self._label(raw, POD_LABELS)
+            self.label(raw, POD_LABELS)
         else:
             requests = raw["spec"]["containers"][0]["resources"]["requests"]
             requests["cpu"] = self.draw.pick(CPU)
         self.show(self.world.write(raw))
 
     def _change_node(self) -> None:
-        raw = self._any(list(self.world.held["Node"].values()))
+        raw = self.any(list(self.world.held["Node"].values()))
         if raw is None:
             return
         draw, spec = self.draw, raw["spec"]
         if draw.maybe(0.3):
             shape_room(draw, raw)
         elif draw.maybe(0.4):
-            self._label(raw, NODE_LABELS)
+            self.label(raw, NODE_LABELS)
         elif draw.maybe(0.3):
             spec["unschedulable"] = not spec.get("unschedulable", False)
         elif draw.maybe(0.8):
@@ -238,20 +242,20 @@ class History(Living):
         self.show(self.world.write(raw))
 
     def _delete_node(self) -> None:
-        raw = self._any(list(self.world.held["Node"].values()))
-        if raw is not None:
+        raw = self.any(list(self.world.held["Node"].values()))
+        if raw is not None and not self.must_stay(raw):
             self.delete(raw)
             again = copy.deepcopy(raw)
             again["metadata"]["uid"] += "+"
             self.world.to_come["Node"].append(again)
 
     def _change_namespace(self) -> None:
-        raw = self._any(list(self.world.held["Namespace"].values()))
+        raw = self.any(list(self.world.held["Namespace"].values()))
         if raw is not None:
-            self._label(raw, NAMESPACE_LABELS)
+            self.label(raw, NAMESPACE_LABELS)
             self.show(self.world.write(raw))
 
-    def _label(self, raw: Object, vocabulary: Mapping[str, Sequence[str]]) -> None:
+    def label(self, raw: Object, vocabulary: Mapping[str, Sequence[str]]) -> None:
         labels = raw["metadata"].setdefault("labels", {})
         label = self.draw.pick(sorted(vocabulary))
         if label in labels and self.draw.maybe(0.3):
@@ -259,13 +263,18 @@ class History(Living):
         else:
             labels[label] = self.draw.pick(vocabulary[label])
 
-    def _any(self, found: list[Object]) -> Object | None:
+    def any(self, found: list[Object]) -> Object | None:
         return copy.deepcopy(self.draw.pick(found)) if found else None
 
     def _is_in_flight(self, raw: Object) -> bool:
         """Whether it is the pod about which is being decided."""
         tried = self.tried
         return self.during is not None and tried is not None and tried["pod"] == key_of(raw)
+
+    def must_stay(self, raw: Object) -> bool:
+        """Whether a pod or node may not be deleted now."""
+        del raw
+        return False
 
     def _preempts_now(self, raw: Object) -> bool:
         """Whether the victims of a pod are being evicted."""

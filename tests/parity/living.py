@@ -61,7 +61,7 @@ from scheduler.kernel.engine.instructions import (
     RunPreBind,
 )
 from scheduler.kernel.engine.scheduling_failure import SCHEDULING_FAILED
-from scheduler.kernel.framework.events import EventResource
+from scheduler.kernel.framework.events import ClusterEvent, EventResource
 from scheduler.tools.offline.cases import load_case
 from tests.parity.first_of_equal import FirstOfEqual
 from tests.parity.generator.draw import Draw, Object
@@ -71,8 +71,16 @@ from tests.parity.world import STEP_KINDS, World, decoded, is_leaving, key_of, l
 
 QUIET: Final = "SchedulerError"
 """The reason of failures whose texts are Stowage's own."""
-_PLURAL: Final = {"Namespace": "namespaces", "Node": "nodes", "Pod": "pods"}
-_REFUSED: Final = 'running Bind plugin "DefaultBinder": the API server refuses'
+PLURAL: Final = {
+    "Namespace": "namespaces",
+    "Node": "nodes",
+    "Pod": "pods",
+    "DeviceClass": "deviceclasses",
+    "ResourceSlice": "resourceslices",
+    "ResourceClaim": "resourceclaims",
+}
+REFUSED: Final = "the API server refuses"
+_REFUSED: Final = f'running Bind plugin "DefaultBinder": {REFUSED}'
 _EVICTION_FAILED: Final = "Eviction failed"
 _SKIPPED: Final = "skip schedule deleting pod"
 
@@ -98,7 +106,7 @@ class Living:
         self.evictions: dict[str, Evict] = {}
         """Evictions without an answer, by the key of the victim."""
         self._others = [raw for raw in case["objects"] if raw["kind"] not in STEP_KINDS]
-        _, cluster = load_case({**case, "objects": self._others})
+        self.profiles, cluster = load_case({**case, "objects": self._others})
         self.engine = cluster.engine
         self.engine.core.algorithm = FirstOfEqual(self.meanwhile)
         self.units = 0
@@ -146,7 +154,7 @@ class Living:
                 free(pod)
 
         def moved(event: Any, *args: Any, **kwargs: Any) -> None:
-            if event.resource is not EventResource.NAMESPACE:
+            if self.wakes(event, *args):
                 move(event, *args, **kwargs)
 
         def evicted(preemptor: Any, chosen: Sequence[Any]) -> None:
@@ -168,6 +176,11 @@ class Living:
             setattr(queue, name, method)
         executor.evict = evicted  # type: ignore[method-assign]
 
+    def wakes(self, event: ClusterEvent, old: Any = None, new: Any = None) -> bool:
+        """Whether an event wakes pods with the judge, too."""
+        del old, new
+        return event.resource is not EventResource.NAMESPACE
+
     def meanwhile(self) -> None:
         """Called between the decision about a pod that fits nowhere and its return."""
 
@@ -178,7 +191,7 @@ class Living:
         key = key_of(raw)
         self.owed.pop(key, None)
         self.world.shown[raw["kind"]][key] = raw
-        event = ObjectSet(_PLURAL[raw["kind"]], decoded(raw))
+        event = ObjectSet(PLURAL[raw["kind"]], decoded(raw))
         if is_leaving(raw):
             self._answer_with(key)
         step = {"do": "set", "object": copy.deepcopy(raw)}
@@ -192,7 +205,7 @@ class Living:
         del self.world.held[raw["kind"]][key]
         shown = self.world.shown[raw["kind"]].pop(key)
         gone = ObjectGone(
-            _PLURAL[raw["kind"]], meta.get("namespace", ""), meta["name"], shown["metadata"]["uid"]
+            PLURAL[raw["kind"]], meta.get("namespace", ""), meta["name"], shown["metadata"]["uid"]
         )
         self._answer_with(key)
         self.step({"do": "delete", "object": copy.deepcopy(raw)}, lambda: self.handle(gone))
@@ -300,13 +313,18 @@ class Living:
             step["until"] = self.units
         if then := self._follow_up():
             step["then"] = then
-        state = state_of(self.engine.core)
+        state = {**state_of(self.engine.core), **self.written(step)}
         self.answers.append({"tried": self.tried, "evictions": self._evicted, **state})
         key, self._renominated = self._renominated, ""
         if key in self.owed:
             self.show(self.world.held["Pod"][key])
         while self._unbound:
             self.answer(self._unbound.pop())
+
+    def written(self, step: Object) -> Object:
+        """What is compared besides after a step, which learns how it was answered."""
+        del step
+        return {}
 
     def handle(self, event: Event) -> None:
         """Pass an event to the engine, and leave nothing that follows from it for the next one."""

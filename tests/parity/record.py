@@ -9,7 +9,7 @@ that the recorded cases add to a run instead of repeating it.
 import gzip
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.expressions import expressions_command
 from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
+from tests.parity.generator.histories import make_history_case
+from tests.parity.generator.history_claims import make_claims_history_case
 from tests.parity.generator.worked import WORKED, worked_case
 from tests.parity.groups import (
     GATES,
@@ -56,6 +58,8 @@ ASKING = "groups-asking"
 HISTORIES = "histories"
 """The file of the recorded histories."""
 HISTORY_CASES = 16
+CLAIM_HISTORIES = "histories-claims"
+"""The same with resource claims."""
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
 EXPRESSION_CASES = 1000
@@ -74,6 +78,7 @@ def main() -> int:
         SAMPLING,
         HINTS,
         HISTORIES,
+        CLAIM_HISTORIES,
     ]
     if GROUPS in families:
         families.remove(GROUPS)
@@ -83,7 +88,10 @@ def main() -> int:
         _record_groups(ASKING, WITH_TOPOLOGY, WITH_EXTENDERS)
     if HISTORIES in families:
         families.remove(HISTORIES)
-        _record_histories()
+        _record_histories(HISTORIES, make_history_case)
+    if CLAIM_HISTORIES in families:
+        families.remove(CLAIM_HISTORIES)
+        _record_histories(CLAIM_HISTORIES, make_claims_history_case)
     if EXPRESSIONS in families:
         families.remove(EXPRESSIONS)
         _record_expressions()
@@ -154,14 +162,16 @@ def _record_groups(name: str, gates: Sequence[str], makes: Makes) -> None:
         _write(name, lines)
 
 
-def _record_histories() -> None:
+def _record_histories(name: str, make: Callable[[int], Any]) -> None:
     seeds = range(FIRST_SEED, FIRST_SEED + HISTORY_CASES)
     with running(history.history_command()) as oracle:
         lines = [
             json.dumps({"seed": seed, **case, "history": theirs}, separators=(",", ":")) + "\n"
-            for seed, (case, _, theirs) in zip(seeds, history.judged(oracle, seeds), strict=True)
+            for seed, (case, _, theirs) in zip(
+                seeds, history.judged(oracle, seeds, make), strict=True
+            )
         ]
-        _write(HISTORIES, lines)
+        _write(name, lines)
 
 
 def _record_worked() -> None:

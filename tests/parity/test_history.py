@@ -11,20 +11,21 @@ from typing import Any
 import pytest
 
 from tests.parity.generator.histories import make_history_case
-from tests.parity.history import compare_histories
+from tests.parity.history import compare_histories, lived as lived_through
 from tests.parity.history_steps import live_through
-from tests.parity.record import HISTORIES, HISTORY_CASES, recorded_cases
+from tests.parity.record import CLAIM_HISTORIES, HISTORIES, HISTORY_CASES, recorded_cases
 
 
 @pytest.mark.parity
-def test_recorded_histories_go_the_same() -> None:
+@pytest.mark.parametrize("kind", [HISTORIES, CLAIM_HISTORIES])
+def test_recorded_histories_go_the_same(kind: str) -> None:
     """Where each pod waits after each step, and how each attempt ends."""
-    recorded = list(recorded_cases(HISTORIES))
+    recorded = list(recorded_cases(kind))
 
     differences = [
         f"{case['seed']} {difference}"
         for case in recorded
-        for difference in compare_histories(case["history"], live_through(case, case["seed"]))
+        for difference in compare_histories(case["history"], lived_through(case, case["seed"]))
     ]
 
     assert len(recorded) == HISTORY_CASES

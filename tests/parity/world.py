@@ -6,7 +6,9 @@ from typing import Any, Final
 from scheduler.tools.offline.reading import objects_from_documents
 from tests.parity.generator.draw import Object
 
-STEP_KINDS: Final = ("Namespace", "Node", "Pod")
+CLAIM_KINDS: Final = ("DeviceClass", "ResourceSlice", "ResourceClaim")
+"""Those of devices, which some histories have."""
+STEP_KINDS: Final = ("Namespace", "Node", "Pod", *CLAIM_KINDS)
 """The kinds of objects that steps are about."""
 
 
@@ -63,5 +65,6 @@ def leave(raw: Object) -> None:
 def decoded(raw: Object) -> Any:
     """An object as the engine takes it."""
     objects = objects_from_documents([("step", copy.deepcopy(raw))], is_whole=False)
-    [found] = [*objects.nodes, *objects.pods, *objects.namespaces]
+    watched = [each for _, each in objects.watched]
+    [found] = [*objects.nodes, *objects.pods, *objects.namespaces, *watched]
     return found

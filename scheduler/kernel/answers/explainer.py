@@ -335,7 +335,8 @@ class Explainer:
             for c in result.candidates
         ]
         candidates.sort(key=lambda candidate: candidate.node)
-        return Preempting(result.nominated_node_name, _keys(result.victims), tuple(candidates), "")
+        node_name = result.nominated_node_name or ""
+        return Preempting(node_name, _keys(result.victims), tuple(candidates), "")
 
 
 def _gated(summary: PodAnswer, gate: Status) -> PodAnswer:

@@ -104,7 +104,7 @@ class DeviceDecision:
 
     Attributes:
         catalog: the devices that it decides on.
-        unavailable: indexes of the allocated claims that some judged node cannot use.
+        unavailable: by index of an allocated claim, whether a judged row cannot use it.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class DeviceDecision:
         self._case_of = np.zeros(size, np.intp)
         self._cases: list[_Case] = []
         self._by_resources: dict[frozenset[str], int] = {}
-        self.unavailable: set[int] = set()
+        self.unavailable: dict[int, NDArray[np.bool_]] = {}
         self._to_allocate = claims.to_allocate()
         # Upstream scores only pods with a claim to allocate, the one for extended resources
         # included; also on nodes where no device serves them.
@@ -274,7 +274,8 @@ class DeviceDecision:
                 where = _where(allocation)
                 elsewhere = rows[~where.matches(self._snapshot, rows)]
             if len(elsewhere):
-                self.unavailable.add(index)
+                known = self.unavailable.setdefault(index, np.zeros(len(self._known), np.bool_))
+                known[elsewhere] = True
                 self._bits[elsewhere] = _NOT_AVAILABLE
 
     def _judge_to_allocate(self, case: _Case, allocator: Allocator, rows: Rows) -> Rows:

@@ -373,7 +373,8 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     """Steps by which the pod may fit later; the engine, not the plugin, carries them out.
 
     Attributes:
-        nominated_node_name: the node on which the pod is to run; empty withdraws its nomination.
+        nominated_node_name: the node on which the pod is to run; empty withdraws its nomination,
+            None leaves it.
         victims: the pods to evict there, most important first; those that are being deleted
             already are included, and need no eviction.
         cleared: less important pods that lose their nomination to the same node.
@@ -384,7 +385,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
             earlier may use that room. 0: no pod may.
     """
 
-    nominated_node_name: str = ""
+    nominated_node_name: str | None = ""
     victims: tuple[PodInfo, ...] = ()
     cleared: tuple[PodInfo, ...] = ()
     candidates: Sequence[Candidate] = ()

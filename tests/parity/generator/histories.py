@@ -34,8 +34,13 @@ WITHOUT = ("PodTopologySpread", "InterPodAffinity", "TaintToleration", "NodeReso
 
 def make_history_case(seed: int) -> Object:
     """Make the objects of one seed; the same seed always makes the same objects."""
-    draw, preemption = Draw(f"history:{seed}"), Draw(f"history with preemption:{seed}")
-    preempts = preemption.maybe(PREEMPTING)
+    preemption = Draw(f"history with preemption:{seed}")
+    return make_case_of(seed, preemption if preemption.maybe(PREEMPTING) else None)
+
+
+def make_case_of(seed: int, preemption: Draw | None) -> Object:
+    """Make the objects of one seed, without preemption if that has no draw."""
+    draw, preempts = Draw(f"history:{seed}"), preemption is not None
     off = () if preempts else (PREEMPTION,)
     profiles = [_profile("default-scheduler", *off), _profile("second", *off, draw.pick(WITHOUT))]
     cluster = Cluster(others=new_namespaces(draw), profiles=profiles)
@@ -64,7 +69,7 @@ def make_history_case(seed: int) -> Object:
         if draw.maybe(0.08):
             pod["status"]["nominatedNodeName"] = draw.pick(("n0", "n1", "n2", "gone"))
     cluster.running, cluster.pending = running, pending
-    if preempts:
+    if preemption is not None:
         _shape_preemption(preemption, cluster)
     case = cluster.case()
     if draw.maybe(0.4):

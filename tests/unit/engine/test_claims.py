@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from scheduler.api.devices import ResourceClaim
 from scheduler.api.objects import ObjectMeta
+from scheduler.api.pods import PodInfo
 from scheduler.config.args import DynamicResourcesArgs
 from scheduler.kernel.devices.claim_catalog import SLICE, ClaimCatalog
 from scheduler.kernel.engine.events import (
@@ -130,6 +131,21 @@ def test_an_answer_counts_before_the_watch_and_is_not_undone_by_it() -> None:
     world.claim("c")
     assert world.holders == set()
     assert not world.under_test.reports
+
+
+def test_a_claim_that_is_freed_for_a_pod_leaves_its_nomination() -> None:
+    """Only preemption withdraws a nomination: kube-scheduler's plugin for devices returns none."""
+    world = World()
+    world.claim("c", on="gone")
+    nominator = world.under_test.engine.core.queue.nominator
+    pod = pod_of("c", schedulerName="test")
+    status = replace(pod.pod.status, nominated_node_name="a")
+
+    world.show("pods", PodInfo(replace(pod.pod, status=status), pod.kind))
+    world.under_test.run()
+
+    assert [write.path.rpartition("/")[2] for write in world.writes] == ["status"]
+    assert [each.name for each in nominator.nominated_pods_for_node("a")] == ["p"]
 
 
 @pytest.mark.parametrize("shows_older", [False, True], ids=["silent watch", "older version"])

@@ -19,6 +19,7 @@ from scheduler.kernel.framework.interface import (
     PreBindPlugin,
     PreEnqueuePlugin,
     ReservePlugin,
+    Write,
 )
 from scheduler.kernel.framework.runtime import (
     Framework,
@@ -137,6 +138,7 @@ def test_the_first_gate_holds_the_pod() -> None:
 
 
 NO_HELP = (None, unschedulable("no help"))
+WRITES = PostFilterResult(None, writes=(Write("PATCH", "/api/v1/something"),))
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,16 @@ NO_HELP = (None, unschedulable("no help"))
             [(PostFilterResult("n"), unschedulable("one")), (None, unschedulable("two"))],
             (PostFilterResult("n"), unschedulable("one", "two")),
             id="reasons together",
+        ),
+        pytest.param(
+            [(PostFilterResult(""), unschedulable("one")), (WRITES, unschedulable("two"))],
+            (PostFilterResult("", writes=WRITES.writes), unschedulable("one", "two")),
+            id="what only writes nominates no other",
+        ),
+        pytest.param(
+            [(WRITES, unschedulable("one")), (None, unschedulable("two"))],
+            (WRITES, unschedulable("one", "two")),
+            id="what only writes leaves a nomination",
         ),
         pytest.param(
             [(None, unresolvable("stop")), NO_HELP],

@@ -29,7 +29,7 @@ from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unres
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.observability.device_metrics import DeviceMetrics
 from tests.support.builders import make_node, make_pod_info, make_snapshot
-from tests.support.fake_plugins import make_framework
+from tests.support.fake_plugins import ColumnFilter, make_framework
 from tests.support.handles import make_handle
 from tests.support.plugin_answers import statuses
 
@@ -1167,6 +1167,30 @@ def test_a_claim_that_is_in_the_way_is_freed(users: tuple[str, ...], reason: str
             }
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("full", "reason"),
+    [
+        ("a", "deallocation of ResourceClaim completed"),
+        ("b", "still not schedulable"),
+        ("ab", "still not schedulable"),
+    ],
+)
+def test_a_claim_stays_where_another_filter_rejects_its_other_nodes(full: str, reason: str) -> None:
+    """The pod waits for room: it loses its devices on `a` only for a node that has some."""
+    world = World("a", "b")
+    world.claim("c", on="a")
+    pod = pod_of("c")
+    framework = make_framework(ColumnFilter("Full", dict.fromkeys(full, 1)), world.plugin)
+    found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
+
+    result, status = framework.run_post_filter_plugins(
+        found.state, pod, world.snapshot, found.diagnosis(world.snapshot)
+    )
+
+    assert status.reasons == (reason,)
+    assert (result is not None) == reason.startswith("deallocation")
 
 
 # --- extended resources ---------------------------------------------------------------------------

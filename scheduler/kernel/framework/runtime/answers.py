@@ -119,9 +119,8 @@ def post_filter(answer: Any, _: Args) -> tuple[PostFilterResult | None, Status]:
     """A nomination, or None, and a status."""
     result, returned = _pair(answer, "(PostFilterResult or None, Status)")
     name: object = getattr(result, "nominated_node_name", None)
-    if result is not None and not (
-        isinstance(result, PostFilterResult) and isinstance(name, str) and encodable(name) == name
-    ):
+    is_name = name is None or (isinstance(name, str) and encodable(name) == name)
+    if result is not None and not (isinstance(result, PostFilterResult) and is_name):
         wrong(answer, "a PostFilterResult with the name of a node, or None")
     if result is not None and result.writes:
         writes(result.writes, ())

@@ -195,13 +195,14 @@ class Framework:
             if not ended.is_rejection or ended.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 result, ended = found, ended.by(plugin.name)
                 break
-            result = found or result
+            if found is not None and found.nominated_node_name is not None:
+                result = found
             reasons.extend(ended.reasons)
         else:
             ended = unschedulable(*reasons)
         self.calls.point_done("PostFilter", ended.code, start)
         if writes:
-            result = replace(result or PostFilterResult(), writes=writes)
+            result = replace(result or PostFilterResult(None), writes=writes)
         return result, ended
 
     def places_together(self, pod: PodInfo) -> bool:
