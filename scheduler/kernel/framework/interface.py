@@ -334,6 +334,10 @@ class Diagnosis(Protocol):
         """The first rejection of one node."""
         ...
 
+    def rows_of(self, plugin: str) -> NDArray[np.intp]:
+        """The rows of the nodes that a plugin rejects first."""
+        ...
+
     def reason_counts(self) -> Mapping[str, int]:
         """Number of nodes that each reason rejects."""
         ...

@@ -249,10 +249,11 @@ class DynamicResources(
         attempt = state.get(_ATTEMPT)
         if attempt is None or attempt.decision is None:
             return None, unschedulable("no new claims to deallocate")
+        # Upstream's Filter does not see nodes that a filter before it rejects.
+        rejected = diagnosis.rows_of(self.NAME)
         for index, is_unavailable in sorted(attempt.decision.unavailable.items()):
             claim = attempt.claims[index]
-            rows = np.flatnonzero(is_unavailable)
-            if is_free_for(claim, pod) and self._rejects_one(rows, snapshot, diagnosis):
+            if is_free_for(claim, pod) and is_unavailable[rejected].any():
                 result = PostFilterResult(None, writes=(writes.deallocating(claim),))
                 return result, unschedulable("deallocation of ResourceClaim completed")
         extended = attempt.claims.extended
@@ -260,18 +261,6 @@ class DynamicResources(
             result = PostFilterResult(None, writes=writes.deleting(extended))
             return result, unschedulable("deletion of ResourceClaim completed")
         return None, unschedulable("still not schedulable")
-
-    def _rejects_one(
-        self, rows: NDArray[np.intp], snapshot: Snapshot, diagnosis: Diagnosis
-    ) -> bool:
-        """Whether this plugin rejects a row first: filters before it hide theirs from upstream's.
-
-        Cost: up to O(rows).
-        """
-        if self.NAME not in diagnosis.unschedulable_plugins:
-            return False
-        names = snapshot.table.names
-        return any(diagnosis.status_of(names[row]).plugin == self.NAME for row in rows.tolist())
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:

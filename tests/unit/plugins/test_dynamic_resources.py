@@ -25,11 +25,12 @@ from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE, CycleState
 from scheduler.kernel.framework.events import ActionType, EventResource, ObjectKind, QueueingHint
 from scheduler.kernel.framework.interface import Write
 from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.observability.device_metrics import DeviceMetrics
 from tests.support.builders import make_node, make_pod_info, make_snapshot
-from tests.support.fake_plugins import ColumnFilter, make_framework
+from tests.support.fake_plugins import ColumnFilter, PodLimit, make_framework
 from tests.support.handles import make_handle
 from tests.support.plugin_answers import statuses
 
@@ -1191,6 +1192,23 @@ def test_a_claim_stays_where_another_filter_rejects_its_other_nodes(full: str, r
 
     assert status.reasons == (reason,)
     assert (result is not None) == reason.startswith("deallocation")
+
+
+def test_a_claim_stays_where_a_nominated_pod_takes_the_room_of_its_other_node() -> None:
+    """The node is evaluated without the nominated pod first, so also for devices."""
+    world = World("a", "b")
+    world.claim("c", on="a")
+    pod = pod_of("c")
+    framework = make_framework(ColumnFilter("Full", {"a": 1}), PodLimit(1), world.plugin)
+    nominated = NominatedPods()
+    nominated.nominate(make_pod_info("n"), "b")
+    found = framework.filtering.find_nodes_that_fit(pod, world.snapshot, nominated=nominated)
+
+    result, status = framework.run_post_filter_plugins(
+        found.state, pod, world.snapshot, found.diagnosis(world.snapshot)
+    )
+
+    assert (result, status.reasons) == (None, ("still not schedulable",))
 
 
 # --- extended resources ---------------------------------------------------------------------------

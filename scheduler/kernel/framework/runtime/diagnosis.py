@@ -188,6 +188,14 @@ class AttemptDiagnosis:
                 return self.verdicts.status(position)
         return self.absent or self.pre_filter or _SILENT
 
+    def rows_of(self, plugin: str) -> NDArray[np.intp]:
+        """The rows of the nodes that a plugin rejects first."""
+        positions = [of_status for status, of_status in self.groups if status.plugin == plugin]
+        if self.verdicts is None or not positions:
+            return np.zeros(0, np.intp)
+        found, rows = np.concatenate(positions), self.verdicts.rows
+        return found if rows is None else rows[found]
+
     def reason_counts(self) -> Mapping[str, int]:
         """Number of nodes that each reason rejects."""
         if self.pre_filter is not None:
