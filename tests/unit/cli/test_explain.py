@@ -132,9 +132,19 @@ def test_people_are_told_of_pods_that_are_not_judged(cluster: str) -> None:
         "waiting for scheduling gates: [example.com/later]"
     ) in result.stdout
     assert result.stderr == (
-        "note: Pods of other schedulers also wait and are not judged here: somebody-else (1) "
-        "(--profile).\n"
+        "note: Pods of other schedulers also wait and are not judged here: somebody-else (1); "
+        "--profile NAME judges them.\n"
     )
+
+
+def test_pods_of_other_namespaces_are_not_counted(tmp_path: Path) -> None:
+    """With --namespace the note about other schedulers is about that namespace."""
+    theirs = pod_manifest("theirs", namespace="a", schedulerName="somebody-else")
+    held = pod_manifest("held", namespace="b", schedulingGates=[{"name": "example.com/later"}])
+    file = write_list(tmp_path / "c.json", node_manifest("n"), theirs, held)
+
+    assert "somebody-else (1)" in run("-f", file, "-n", "a").stderr
+    assert run("-f", file, "-n", "b").stderr == ""
 
 
 def test_ties_and_the_rest_of_the_nodes_are_told(tmp_path: Path) -> None:

@@ -68,6 +68,11 @@ class _Forbidding(_Answering):
     body = b'{"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no rights"}'
 
 
+class _NotKnowing(_Forbidding):
+    body = b"""{"kind": "Status", "code": 403, "reason": "Forbidden",
+        "message": "forbidden: User \\"system:anonymous\\" cannot get path \\"/debug/recording\\""}"""
+
+
 class _Page(_Answering):
     content_type = "text/html"
     body = b"<html>please log in</html>"
@@ -132,6 +137,20 @@ def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -
     assert "\n" not in str(caught.value)
     told = f"stowage explain: --daemon {url}: it is no recording of Stowage"
     assert of_daemon.stderr.splitlines() == [told]
+
+
+def test_a_daemon_that_takes_no_certificate_is_said_with_what_to_do(tmp_path: Path) -> None:
+    """Administrators often have a client certificate, which the daemon by default ignores."""
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(KUBECONFIG)
+
+    with serving(_NotKnowing) as url, pytest.raises(LiveError) as caught:
+        read_daemon(ClusterAddress(str(kubeconfig)), DaemonAddress(url))
+
+    assert str(caught.value).endswith(
+        'User "system:anonymous" cannot get path "/debug/recording"; it takes a client certificate '
+        "only with --client-ca-file: use a kubeconfig with a token"
+    )
 
 
 @pytest.fixture
