@@ -119,6 +119,23 @@ def test_the_console_ends_where_no_server_answers(
     assert result.stderr.count("\n") == 1
 
 
+def test_the_console_asks_no_cluster_if_its_port_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message: watches that were just being opened would end with traces of their own."""
+    monkeypatch.setattr(logs, "configure", lambda *_: None)  # It is the whole process's.
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(KUBECONFIG)
+
+    with serving(_Forbidding) as url:
+        port = url.rpartition(":")[2]
+        result = CliRunner().invoke(console, ["--kubeconfig", str(kubeconfig), "--port", port])
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"stowage console: cannot listen on 127.0.0.1 port {port}: ")
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -> None:
     """In place of the API server, also to what watches it, and of a daemon."""
     kubeconfig = tmp_path / "config"
