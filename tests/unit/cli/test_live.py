@@ -1,5 +1,6 @@
 """What is asked of a running daemon, where it has more to say than fits."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,8 +70,9 @@ class _Forbidding(_Answering):
 
 
 class _NotKnowing(_Forbidding):
-    body = b"""{"kind": "Status", "code": 403, "reason": "Forbidden",
-        "message": "forbidden: User \\"system:anonymous\\" cannot get path \\"/debug/recording\\""}"""
+    body = json.dumps(
+        {"message": 'User "system:anonymous" cannot get path "/debug/recording"'}
+    ).encode()
 
 
 class _Page(_Answering):
