@@ -98,13 +98,13 @@ def amount_for_people(resource: str, amount: float, *, rounds_down: bool = False
     which must not look larger.
     """
     if resource == CPU:
-        return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"
+        return f"{amount / 1000:.0f}" if amount % 1000 == 0 else f"{amount:.0f}m"
     if resource in _BYTES or resource.startswith(_HUGEPAGES):
         for power, suffix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
             if amount >= 2**power:
                 tenths = int(amount) * 10
                 tenths = tenths // 2**power if rounds_down else -(-tenths // 2**power)
-                return f"{tenths / 10:g}{suffix}"
+                return f"{tenths / 10:.1f}".removesuffix(".0") + suffix
     return f"{amount:.0f}"
 
 

@@ -103,7 +103,13 @@ def _say(text: str, color: str = "") -> None:
     lines = [text]
     if width is not None:
         indent = " " * (len(text) - len(text.lstrip()) + 2)
-        lines = textwrap.wrap(text, max(width - 2, _NARROWEST), subsequent_indent=indent)
+        lines = textwrap.wrap(
+            text,
+            max(width - 2, _NARROWEST),
+            subsequent_indent=indent,
+            # Names of nodes have hyphens.
+            break_on_hyphens=False,
+        )
     for line in lines:
         click.echo("  " + (click.style(line, fg=color) if color and _is_colored() else line))
 
@@ -315,16 +321,25 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
     plugins = [name for name in weights if name in best[0].scores]
     shown = best if report.nodes else best[: report.top]
     click.echo()
-    headers, rows = _score_table(shown, plugins, weights)
-    if not fits(headers, rows):
-        # Leave out scores that are equal on all shown nodes.
-        same = [name for name in plugins if len({n.scores[name].weighted for n in shown}) == 1]
-        if same and len(shown) > 1:
+    # Leave out scores that are equal on all shown nodes if the table is too wide.
+    same = [
+        name
+        for name in plugins
+        if len(shown) > 1 and len({node.scores[name].weighted for node in shown}) == 1
+    ]
+    rest = [name for name in plugins if name not in same]
+    whole, short = _score_table(shown, plugins, weights), _score_table(shown, rest, weights)
+    if fits(*whole):
+        print_table(*whole)
+    elif fits(*short, texts=(0,)):
+        if same:
             every = ", ".join(f"{name} {shown[0].scores[name].weighted}" for name in same)
             _say(f"The same on all of these: {every}")
-            plugins = [name for name in plugins if name not in same]
-            headers, rows = _score_table(shown, plugins, weights)
-    print_table(headers, rows)
+        print_table(*short)
+    else:
+        for node in shown:
+            scores = " + ".join(f"{node.scores[name].weighted} {name}" for name in plugins)
+            _say(f"{node.node}: {node.total} = {scores}")
     if len(shown) < len(best):
         click.echo(f"  ... and {len(best) - len(shown)} more nodes (--top)")
 

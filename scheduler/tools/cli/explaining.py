@@ -375,11 +375,21 @@ def _about_others(asked: ExplainInputs, wanted: ExplainOptions) -> Iterator[str]
     """Yield sentences about pods of schedulers that no profile here serves."""
     if wanted.profile:
         return
-    strangers = asked.cluster.others - Counter(pod.spec.scheduler_name for pod in asked.pods)
+    judged = {pod.uid for pod in asked.pods}
+    strangers = Counter(
+        pod.spec.scheduler_name
+        for pod in asked.objects.pods
+        if wanted.namespace in ("", pod.namespace)
+        and pod.spec.scheduler_name in asked.cluster.others
+        and not (pod.node_name or pod.is_terminating or pod.uid in judged)
+    )
     if strangers and not wanted.pods:
         names = ", ".join(f"{name} ({count})" for name, count in sorted(strangers.items()))
-        yield f"Pods of other schedulers also wait and are not judged here: {names} (--profile)."
+        yield (
+            f"Pods of other schedulers also wait and are not judged here: {names}; "
+            "--profile NAME judges them."
+        )
     for pod in asked.pods:
         name, judge = pod.spec.scheduler_name, asked.framework_of(pod).profile_name
         if name not in asked.profiles.frameworks:
-            yield f"{pod.key} is {name}'s; it was judged by {judge}, as --profile can say."
+            yield f"{pod.key} is {name}'s; it was judged by {judge} (--profile NAME: by another)."

@@ -33,6 +33,10 @@ _DAEMON_SECONDS: Final = 120.0
 _NOT_TRUSTED: Final = (
     "; give --certificate-authority FILE, or --insecure-skip-tls-verify where you trust the way"
 )
+_ANONYMOUS: Final = "system:anonymous"
+_NOT_KNOWN: Final = (
+    "; it takes a client certificate only with --client-ca-file: use a kubeconfig with a token"
+)
 
 
 class LiveError(SchedulerError):
@@ -164,6 +168,7 @@ async def _read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
         except ForbiddenError as problem:
             raise LiveError(
                 f"{daemon.url} does not let you read {_RECORDING}: {problem.message}"
+                f"{_NOT_KNOWN if _ANONYMOUS in problem.message else ''}"
             ) from problem
         except UnauthorizedError as problem:
             raise LiveError(f"{daemon.url} does not know who you are") from problem

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -17,6 +18,8 @@ from scheduler.tools.offline.utilisation import UtilisationChange
 _WIDE: Final = 4000
 """In a pipe, tables are as wide as their content."""
 _INDENT: Final = 2
+_GAP: Final = 2
+_NARROWEST_TEXT: Final = 20
 _HEADER_WIDTH: Final = 12
 _NAMES_SHOWN: Final = 5
 _NAMES_IN_ROW: Final = 2
@@ -29,24 +32,26 @@ def print_table(
 ) -> None:
     """Print rows under headers; the columns in `texts` are texts, the others numbers.
 
-    On a terminal, texts that are too long for its width are folded.
+    On a terminal, texts that are too long for its width are folded. Numbers stay whole, even if the
+    table gets wider than the terminal.
     """
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    rows = [tuple(map(visible, row)) for row in rows]
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     width = terminal_width()
+    height = max(header.count("\n") for header in headers)
     for i, header in enumerate(headers):
         is_text = i in texts
         table.add_column(
-            header,
+            "\n" * (height - header.count("\n")) + header,
             justify="left" if is_text else "right",
-            vertical="bottom",
             no_wrap=width is None or not is_text,
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*map(visible, row))
+        table.add_row(*row)
     is_colored = width is not None and "NO_COLOR" not in os.environ
     console = Console(
-        width=_WIDE if width is None else width - _INDENT,
+        width=_WIDE if width is None else max(width - _INDENT, _least_width(headers, rows, texts)),
         color_system="standard" if is_colored else None,
         force_terminal=is_colored,
         highlight=False,
@@ -127,14 +132,23 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def fits(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
-    """Whether a table of numbers can be shown without cutting anything."""
+def fits(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Container[int] = ()
+) -> bool:
+    """Whether a table can be shown on the terminal if only the columns in `texts` are folded."""
     width = terminal_width()
-    if width is None:
-        return True
-    columns = zip(headers, *rows, strict=True)
-    widest = (max(len(line) for cell in column for line in cell.split("\n")) for column in columns)
-    return _INDENT + sum(w + 2 for w in widest) - 2 <= width
+    return width is None or _INDENT + _least_width(headers, rows, texts) <= width
+
+
+def _least_width(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], texts: Container[int]
+) -> int:
+    """Return the width of a table whose texts are folded as narrowly as they can be read."""
+    total = -_GAP
+    for i, column in enumerate(zip(headers, *rows, strict=True)):
+        widest = max(cell_len(line) for cell in column for line in cell.split("\n"))
+        total += _GAP + (min(widest, _NARROWEST_TEXT) if i in texts else widest)
+    return total
 
 
 def plugin_header(name: str, weight: int | None = None) -> str:

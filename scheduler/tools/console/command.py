@@ -19,7 +19,7 @@ from scheduler.tools.cli.recordings import seconds_at
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.watching import watching
 from scheduler.tools.console.scenes import ClusterScene, FileScene, RecordingScene, Scene
-from scheduler.tools.console.server import Console
+from scheduler.tools.console.server import Console, check_address
 from scheduler.tools.offline.cluster import Profiles
 
 PORT: Final = 10280
@@ -84,6 +84,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
+    await check_address(address, port)
     async with _console(source, clock, hosts) as pages:
         url = await pages.start(address, port)
         click.echo(f"Stowage console: {url}  (Ctrl-C ends it)")

@@ -6,7 +6,8 @@ Pages of other origins must not be able to send requests. So the Host header mus
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -71,6 +72,27 @@ _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
 
 
+async def check_address(host: str, port: int) -> None:
+    """Check that the address can be listened on, before a cluster is watched.
+
+    Raises:
+        InputError: the address cannot be listened on.
+    """
+    with _binding(host, port):
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port)
+    server.close()
+    await server.wait_closed()
+
+
+@contextmanager
+def _binding(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        told = problem.strerror or problem
+        raise InputError(f"cannot listen on {host} port {port}: {told}") from problem
+
+
 class Console:
     """Serves the pages of one scene.
 
@@ -125,11 +147,11 @@ class Console:
         """
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, host, port).start()
-        except OSError as problem:
+            with _binding(host, port):
+                await web.TCPSite(self._runner, host, port).start()
+        except InputError:
             await self._runner.cleanup()
-            told = problem.strerror or problem
-            raise InputError(f"cannot listen on {host} port {port}: {told}") from problem
+            raise
         if self._scene.is_live:
             self._tasks.append(asyncio.create_task(self._sample()))
         bound = self._runner.addresses[0]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,19 @@ def test_people_are_told_of_pods_that_are_not_judged(cluster: str) -> None:
         "waiting for scheduling gates: [example.com/later]"
     ) in result.stdout
     assert result.stderr == (
-        "note: Pods of other schedulers also wait and are not judged here: somebody-else (1) "
-        "(--profile).\n"
+        "note: Pods of other schedulers also wait and are not judged here: somebody-else (1); "
+        "--profile NAME judges them.\n"
     )
+
+
+def test_pods_of_other_namespaces_are_not_counted(tmp_path: Path) -> None:
+    """With --namespace the note about other schedulers is about that namespace."""
+    theirs = pod_manifest("theirs", namespace="a", schedulerName="somebody-else")
+    held = pod_manifest("held", namespace="b", schedulingGates=[{"name": "example.com/later"}])
+    file = write_list(tmp_path / "c.json", node_manifest("n"), theirs, held)
+
+    assert "somebody-else (1)" in run("-f", file, "-n", "a").stderr
+    assert run("-f", file, "-n", "b").stderr == ""
 
 
 def test_ties_and_the_rest_of_the_nodes_are_told(tmp_path: Path) -> None:
@@ -732,6 +743,26 @@ def test_on_a_terminal_nothing_is_wider_than_it(
     assert max(len(line) for line in lines) <= 60
     assert "  The same on all of these: TaintToleration 300," in lines
     assert any("92" in line and "71" in line and "big" in line for line in lines)
+
+
+def test_a_narrow_terminal_shows_every_number_and_name_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores become a sum if their table does not fit, and no name breaks at a hyphen."""
+    monkeypatch.setattr("scheduler.tools.cli.tables.terminal_width", lambda: 40)
+    monkeypatch.setattr("scheduler.tools.cli.explain_text.terminal_width", lambda: 40)
+    monkeypatch.setenv("NO_COLOR", "1")
+    node = "ip-10-0-0-200.eu-west-1.internal"
+    file = write_list(tmp_path / "c.json", node_manifest(node), pod_manifest("p"))
+
+    lines = run("-f", file).stdout.splitlines()
+
+    assert f"    {node}." in lines
+    total = next(line for line in lines if line.startswith(f"  {node}: "))
+    text = " ".join(lines[lines.index(total) :])
+    addends = re.findall(r"(\d+)\s+[A-Z]", text)
+    assert int(total.split()[1]) == sum(map(int, addends))
+    assert "300 TaintToleration" in " ".join(text.split())
 
 
 def test_pods_that_are_alike_are_told_how_many_nodes_they_need(tmp_path: Path) -> None:

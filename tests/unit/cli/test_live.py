@@ -1,5 +1,6 @@
 """What is asked of a running daemon, where it has more to say than fits."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -68,6 +69,12 @@ class _Forbidding(_Answering):
     body = b'{"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no rights"}'
 
 
+class _NotKnowing(_Forbidding):
+    body = json.dumps(
+        {"message": 'User "system:anonymous" cannot get path "/debug/recording"'}
+    ).encode()
+
+
 class _Page(_Answering):
     content_type = "text/html"
     body = b"<html>please log in</html>"
@@ -114,6 +121,23 @@ def test_the_console_ends_where_no_server_answers(
     assert result.stderr.count("\n") == 1
 
 
+def test_the_console_asks_no_cluster_if_its_port_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message: watches that were just being opened would end with traces of their own."""
+    monkeypatch.setattr(logs, "configure", lambda *_: None)  # It is the whole process's.
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(KUBECONFIG)
+
+    with serving(_Forbidding) as url:
+        port = url.rpartition(":")[2]
+        result = CliRunner().invoke(console, ["--kubeconfig", str(kubeconfig), "--port", port])
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"stowage console: cannot listen on 127.0.0.1 port {port}: ")
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -> None:
     """In place of the API server, also to what watches it, and of a daemon."""
     kubeconfig = tmp_path / "config"
@@ -132,6 +156,20 @@ def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -
     assert "\n" not in str(caught.value)
     told = f"stowage explain: --daemon {url}: it is no recording of Stowage"
     assert of_daemon.stderr.splitlines() == [told]
+
+
+def test_a_daemon_that_takes_no_certificate_is_said_with_what_to_do(tmp_path: Path) -> None:
+    """Administrators often have a client certificate, which the daemon by default ignores."""
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(KUBECONFIG)
+
+    with serving(_NotKnowing) as url, pytest.raises(LiveError) as caught:
+        read_daemon(ClusterAddress(str(kubeconfig)), DaemonAddress(url))
+
+    assert str(caught.value).endswith(
+        'User "system:anonymous" cannot get path "/debug/recording"; it takes a client certificate '
+        "only with --client-ca-file: use a kubeconfig with a token"
+    )
 
 
 @pytest.fixture

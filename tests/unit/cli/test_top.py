@@ -94,7 +94,7 @@ def test_pods_wait_for_reasons_and_the_most_frequent_comes_first() -> None:
 
     assert [(each.message, len(each.pods)) for each in found.waiting] == [
         ("1 Insufficient cpu", 3),
-        ("a node fits: it is about to be placed", 1),
+        ("a node fits: its scheduler has not placed it yet", 1),
         ("waiting for scheduling gates: [later]", 1),
     ]
     assert found.queue["gated"] == 1

@@ -27,7 +27,7 @@ RATE_SECONDS: Final = 10.0
 MAX_SHAPES: Final = 100
 """Kinds of waiting pods that are judged for one view, the most frequent first. On 5,000 nodes a
 kind takes 1 ms."""
-SOON: Final = "a node fits: it is about to be placed"
+SOON: Final = "a node fits: its scheduler has not placed it yet"
 TOGETHER: Final = "a node fits, but the pod's group is placed as a whole, and waits"
 _QUOTED: Final = re.compile('"[^"]*"')
 NOT_JUDGED: Final = "(not judged: too many kinds of pods wait)"
