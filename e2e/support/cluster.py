@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import aiohttp
+
 from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.audit import AuditEvent, read_audit_log
 from e2e.support.controlplane import ControlPlane
@@ -191,13 +193,18 @@ class Cluster:
             self.delete_all(f"{path}?{now}")
 
     def delete_all(self, path: str) -> None:
-        """Delete a collection, which may take longer than the API server lets one request last."""
+        """Delete a collection, which may take longer than the API server lets one request last.
+
+        It then answers 504, or breaks off an answer that has begun.
+        """
         while True:
             try:
                 self.run(self.api.delete(path))
             except ApiRefusedError as error:
                 if error.status != 504:
                     raise
+            except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
+                continue
             else:
                 return
 

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
+import aiohttp
 import pytest
 
 from apistub import Sandbox
 from e2e.support import rights
+from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.devices import DRIVER, RESOURCE, Devices
 from e2e.support.loops import LoopThread
@@ -203,3 +205,26 @@ def test_a_grant_asks_for_its_own_rule_and_subject(subject: Json, identity: Json
 
     attributes = {"verb": "get", "group": "apps", "resource": "deployments", "subresource": "scale"}
     assert cluster.asked == {"resourceAttributes": attributes, **identity}
+
+
+def test_a_collection_is_deleted_although_its_answer_is_missing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API server ends a request that lasts too long, before or within its answer."""
+    path = "/api/v1/nodes"
+    failures = [
+        ApiRefusedError("DELETE", path, 504, b""),
+        aiohttp.ServerDisconnectedError(),
+        aiohttp.ClientPayloadError(),
+    ]
+
+    async def delete(_: str) -> Json:
+        if failures:
+            raise failures.pop()
+        return {}
+
+    monkeypatch.setattr(world.cluster.api, "delete", delete)
+
+    world.cluster.delete_all(path)
+
+    assert failures == []
