@@ -84,7 +84,8 @@ class Cluster:
         profile: the scheduler name of its pods.
         pods: the truth, by UID.
         known: what the engine was told last of each pod.
-        by_us: the node of every pod that we have bound, by UID, as long as it exists.
+        by_us: the node of every pod that we have bound, by UID, as long as it exists; empty once
+            the engine has forgotten it, because the API server was set back.
         bound: every pod that anybody has ever bound.
         evicted: every pod that was ever deleted to make room, and when.
         history: all events, each with its time.
@@ -107,6 +108,8 @@ class Cluster:
         self._fields: dict[str, dict[str, Any]] = {}
         self._nodes: dict[str, Node] = {}
         self._watch: deque[Event] = deque()
+        self._shown: dict[str, PodInfo] = {}
+        """What the watch has shown last of each pod."""
         self._todo: list[Bind | Ask | RunPreBind | ReadPod | Evict] = []
         self._serial = 0
         engine.from_outside = self.outside.append
@@ -213,7 +216,7 @@ class Cluster:
 
     def _patch(self, patch: PatchStatus) -> None:
         """No status is written for a pod that runs by our own doing."""
-        assert patch.uid not in self.by_us, patch
+        assert not self.by_us.get(patch.uid), patch
         if patch.uid in self.pods and self.draw.random() < 0.7:
             fields: dict[str, Any] = {}
             if patch.condition is not None:
@@ -278,7 +281,10 @@ class Cluster:
             SetBack("set back"),
             *(() if is_open else late),
         )
-        self.handle(self.draw.choice(events))
+        event = self.draw.choice(events)
+        if isinstance(event, SetBack):
+            self._forget_reads()
+        self.handle(event)
 
     # --- the watch and the answers --------------------------------------------------------------
 
@@ -287,11 +293,20 @@ class Cluster:
         for _ in range(min(len(self._watch), self.draw.randint(1, 4))):
             event = self._watch.popleft()
             if isinstance(event, ObjectSet) and isinstance(event.object, PodInfo):
+                self._shown[event.object.uid] = event.object
                 self._learn(event.object)
             elif isinstance(event, ObjectGone) and event.kind == "pods":
+                self._shown.pop(event.uid, None)
                 self.known.pop(event.uid, None)
             self.handle(event)
             self.check()
+
+    def _forget_reads(self) -> None:
+        """Only what the watch has shown counts: a pod that was only read to be bound waits."""
+        for uid, pod in self._shown.items():
+            if uid in self.by_us and not pod.node_name and self.known[uid].node_name:
+                self.by_us[uid] = ""
+        self.known = self._shown.copy()
 
     def _learn(self, pod: PodInfo) -> None:
         """What was read before is newer than what the watch brings late."""
