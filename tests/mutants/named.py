@@ -701,15 +701,15 @@ FAULTS: Final = (
     NamedFault(
         "plugins that are not trusted are asked about pods to come",
         "kernel/framework/runtime/class_plugins",
-        "            each.is_trusted and each not in self.raw_scores for each in of_pods\n",
-        "            each not in self.raw_scores for each in of_pods\n",
+        "            each.is_trusted and each not in self.raw_scores for each in self._of_pods\n",
+        "            each not in self.raw_scores for each in self._of_pods\n",
         "tests/unit/framework/test_pod_classes.py::test_who_is_asked_about_pods_to_come",
     ),
     NamedFault(
         "what must be normalized is foreseen as if it were a total",
         "kernel/framework/runtime/class_plugins",
-        "            each.is_trusted and each not in self.raw_scores for each in of_pods\n",
-        "            each.is_trusted for each in of_pods\n",
+        "            each.is_trusted and each not in self.raw_scores for each in self._of_pods\n",
+        "            each.is_trusted for each in self._of_pods\n",
         "tests/unit/framework/test_pod_classes.py::test_who_is_asked_about_pods_to_come",
     ),
     NamedFault(

@@ -1,10 +1,13 @@
 """The row-local plugins that take part for the pods of one class.
 
-PreFilter and PreScore run once, when the class is made, and hold for all its pods. The other
-plugins are sorted by the data that they read. Failures are kept until they matter to a pod.
+PreFilter runs once, when the class is made, and PreScore once, when nodes are to be scored; both
+hold for all its pods. So a pod that names its node, as those of daemon sets do, is not prepared for
+scoring. The other plugins are sorted by the data that they read. Failures are kept until they
+matter to a pod.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -33,7 +36,7 @@ class RawScore(msgspec.Struct, eq=False):
 
     scored: BoundScore
     constant: float
-    column: Scores = msgspec.field(default_factory=lambda: np.zeros(0))
+    column: Scores
     varies: bool = False
 
 
@@ -51,22 +54,17 @@ class ClassPlugins:
         filters: the row-local filters that take part, in order.
         node_filters: the filters that read the node alone.
         pod_filters: the filters that read the pods on the node.
-        node_scores: the scores that need no normalisation and read the node alone.
-        pod_scores: the scores that need no normalisation and read the pods on the node.
-        raw_scores: the scores that need normalisation.
-        reads_images: whether any reads the images of a node.
-        reads_sums: whether they read only sums of the pods on a node.
-        can_foresee: whether they may judge rows as if more pods ran on them.
         failures: the filters that failed, by index.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
     """
 
     def __init__(self, pod: PodInfo, plugins: ProfilePlugins, snapshot: Snapshot) -> None:
-        self._pod = pod
+        self._pod, self._snapshot = pod, snapshot
         self.unmeasured = plugins.calls.unmeasured
         self.state = CycleState()
         self.failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
+        self._score_plugins = plugins.score
         self._unprepared: set[str] = set()
         self.pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = {
             each.name: each.call(self.state, pod, snapshot)
@@ -90,17 +88,51 @@ class ClassPlugins:
         self.filters = tuple(sorted(filters, key=lambda each: each.index))
         self.pod_filters = [each for each in filters if each.reads & Reads.PODS]
         self.node_filters = [each for each in filters if not each.reads & Reads.PODS]
-        scores = [p for p in plugins.score if p.is_row_local and not self._skips(p, snapshot)]
-        self.raw_scores = [each for each in scores if each.normalize is not None]
-        self.pod_scores = [p for p in scores if p.normalize is None and p.reads & Reads.PODS]
-        self.node_scores = [p for p in scores if p.normalize is None and not p.reads & Reads.PODS]
-        everything: tuple[BoundFilter | BoundScore, ...] = (*filters, *scores)
-        self.reads_images = any(each.reads & Reads.IMAGES for each in everything)
-        of_pods = [each for each in everything if each.reads & Reads.PODS]
-        self.reads_sums = all(Reads.PODS not in each.reads for each in of_pods)
-        self.can_foresee = self.reads_sums and all(
-            each.is_trusted and each not in self.raw_scores for each in of_pods
+
+    @cached_property
+    def scores(self) -> list[BoundScore]:
+        """The row-local score plugins that do not skip the class; the first read runs PreScore."""
+        return [p for p in self._score_plugins if p.is_row_local and not self._skips(p)]
+
+    @cached_property
+    def raw_scores(self) -> list[BoundScore]:
+        """The scores that need normalisation."""
+        return [each for each in self.scores if each.normalize is not None]
+
+    @cached_property
+    def pod_scores(self) -> list[BoundScore]:
+        """The scores that need no normalisation and read the pods on the node."""
+        return [p for p in self.scores if p.normalize is None and p.reads & Reads.PODS]
+
+    @cached_property
+    def node_scores(self) -> list[BoundScore]:
+        """The scores that need no normalisation and read the node alone."""
+        return [p for p in self.scores if p.normalize is None and not p.reads & Reads.PODS]
+
+    @cached_property
+    def reads_images(self) -> bool:
+        """Whether any plugin reads the images of a node."""
+        return any(each.reads & Reads.IMAGES for each in self._all)
+
+    @cached_property
+    def reads_sums(self) -> bool:
+        """Whether the plugins read only sums of the pods on a node."""
+        return all(Reads.PODS not in each.reads for each in self._of_pods)
+
+    @cached_property
+    def can_foresee(self) -> bool:
+        """Whether the plugins may judge rows as if more pods ran on them."""
+        return self.reads_sums and all(
+            each.is_trusted and each not in self.raw_scores for each in self._of_pods
         )
+
+    @property
+    def _of_pods(self) -> list[BoundFilter | BoundScore]:
+        return [each for each in self._all if each.reads & Reads.PODS]
+
+    @property
+    def _all(self) -> tuple[BoundFilter | BoundScore, ...]:
+        return (*self.filters, *self.scores)
 
     def constant(self, scored: BoundScore) -> float:
         """The normalised and weighted score on every node while the raw score is 0 on all."""
@@ -142,27 +174,27 @@ class ClassPlugins:
         """The scores of one plugin; zeros if it fails, and the failure is kept."""
         try:
             if scored.name in self._unprepared:
-                self._prepare(scored, snapshot)
+                self._prepare(scored)
                 self._unprepared.discard(scored.name)
             return scored.score(self.state, self._pod, snapshot, rows)
         except PluginError as problem:
             self.score_failure = problem
             return np.zeros(len(snapshot.table.alive[rows]))
 
-    def _skips(self, scored: BoundScore, snapshot: Snapshot) -> bool:
+    def _skips(self, scored: BoundScore) -> bool:
         """Whether a score plugin skips the class.
 
         One whose PreScore fails does not: it matters only if there are nodes to be scored.
         """
         try:
-            return self._prepare(scored, snapshot) is Code.SKIP
+            return self._prepare(scored) is Code.SKIP
         except PluginError:
             self._unprepared.add(scored.name)
             return False
 
-    def _prepare(self, scored: BoundScore, snapshot: Snapshot) -> Code:
+    def _prepare(self, scored: BoundScore) -> Code:
         """Run PreScore; it must not depend on the rows."""
         prepare: Callable[..., Status] | None = scored.pre_score
         if prepare is None:
             return Code.SUCCESS
-        return prepare(self.state, self._pod, snapshot, slice(0, 0)).code
+        return prepare(self.state, self._pod, self._snapshot, slice(0, 0)).code

@@ -9,6 +9,7 @@ histories and compares).
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -85,16 +86,12 @@ class PodClass:
         bits: by row, that filter's reasons.
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
-        raw_scores: the scores that do need it.
         nominated_layer: the rows on which nominated pods exclude the class; see its module.
     """
 
     def __init__(self, pod: PodInfo, profile: ProfilePlugins, snapshot: Snapshot) -> None:
-        self.plugins = plugins = ClassPlugins(pod, profile, snapshot)
-        self.raw_scores = [RawScore(each, plugins.constant(each)) for each in plugins.raw_scores]
-        self._pod_raw = [r for r in self.raw_scores if r.scored.reads & Reads.PODS]
-        self._node_raw = [r for r in self.raw_scores if r not in self._pod_raw]
-        self._image_names = image_names(pod.spec) if plugins.reads_images else ()
+        self.plugins = ClassPlugins(pod, profile, snapshot)
+        self._spec = pod.spec
         self.nominated_layer: object = None
         self._known = RowAnswers()
         self._rankings = [Ranking()]
@@ -106,6 +103,26 @@ class PodClass:
         self.first = np.zeros(0, np.int16)
         self.bits = np.zeros(0, np.uint64)
         self.total = np.zeros(0)
+
+    @cached_property
+    def raw_scores(self) -> list[RawScore]:
+        """The scores that need normalisation."""
+        plugins, size = self.plugins, len(self.first)
+        return [
+            RawScore(each, plugins.constant(each), np.zeros(size)) for each in plugins.raw_scores
+        ]
+
+    @cached_property
+    def _pod_raw(self) -> list[RawScore]:
+        return [each for each in self.raw_scores if each.scored.reads & Reads.PODS]
+
+    @cached_property
+    def _node_raw(self) -> list[RawScore]:
+        return [each for each in self.raw_scores if not each.scored.reads & Reads.PODS]
+
+    @cached_property
+    def _image_names(self) -> tuple[str, ...]:
+        return image_names(self._spec) if self.plugins.reads_images else ()
 
     def size_bytes(self, capacity: int) -> int:
         """The most memory that the class takes where its columns have this many rows."""
