@@ -1,7 +1,6 @@
 """Finds the pods and profiles of `stowage explain`, and prints the answers."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.options import print_page
 from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
-from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles, scheduler_names
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.resource_claims import what_claims_are
 from scheduler.tools.offline.simulate import Placement, simulate
@@ -376,15 +375,13 @@ def _about_others(asked: ExplainInputs, wanted: ExplainOptions) -> Iterator[str]
     if wanted.profile:
         return
     judged = {pod.uid for pod in asked.pods}
-    strangers = Counter(
-        pod.spec.scheduler_name
-        for pod in asked.objects.pods
-        if wanted.namespace in ("", pod.namespace)
-        and pod.spec.scheduler_name in asked.cluster.others
-        and not (pod.node_name or pod.is_terminating or pod.uid in judged)
-    )
+    strangers = [
+        pod
+        for pod in asked.cluster.others
+        if wanted.namespace in ("", pod.namespace) and pod.uid not in judged
+    ]
     if strangers and not wanted.pods:
-        names = ", ".join(f"{name} ({count})" for name, count in sorted(strangers.items()))
+        names = scheduler_names(strangers)
         yield (
             f"Pods of other schedulers also wait and are not judged here: {names}; "
             "--profile NAME judges them."

@@ -11,7 +11,7 @@ from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.tools.offline.admission import Admission
-from scheduler.tools.offline.cluster import ClusterState
+from scheduler.tools.offline.cluster import ClusterState, scheduler_names
 from scheduler.tools.offline.reading import objects_from_documents
 from scheduler.tools.offline.simulate import SimulationResult, simulate as simulate_pods
 from scheduler.tools.offline.utilisation import changed, utilisation_of
@@ -106,7 +106,6 @@ def _print(outcome: SimulationResult, seed: int) -> None:
 
 def _print_notes(cluster: ClusterState, notices: Iterable[str]) -> None:
     if cluster.others:
-        names = ", ".join(f"{name} ({count})" for name, count in sorted(cluster.others.items()))
-        print_note(f"Pods of other schedulers wait as well: {names}.")
+        print_note(f"Pods of other schedulers wait as well: {scheduler_names(cluster.others)}.")
     for notice in notices:
         print_note(notice)

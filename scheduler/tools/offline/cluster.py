@@ -1,7 +1,7 @@
 """Loads a cluster into an engine in memory, with the profiles of a configuration."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -51,13 +51,13 @@ class ClusterState(msgspec.Struct, frozen=True):
     Attributes:
         engine: the engine with the objects; it has made no decision.
         waiting: the pending pods of the profiles, by namespace and name.
-        others: number of pending pods without a profile, by scheduler name.
+        others: the pending pods without a profile.
         asker: calls extenders; None if there are none, or they must not be called.
     """
 
     engine: Engine
     waiting: list[PodInfo]
-    others: Counter[str]
+    others: list[PodInfo]
     asker: OfflineExtenders | None = None
 
     @property
@@ -176,11 +176,7 @@ class Profiles:
         return ClusterState(
             engine,
             [pod for pod in pending if pod.spec.scheduler_name in self.frameworks],
-            Counter(
-                pod.spec.scheduler_name
-                for pod in pending
-                if pod.spec.scheduler_name not in self.frameworks
-            ),
+            [pod for pod in pending if pod.spec.scheduler_name not in self.frameworks],
             self._asker(objects, engine),
         )
 
@@ -226,6 +222,12 @@ class Profiles:
         """Return the framework of the pod's profile; for other schedulers' pods, the first one."""
         own = self.frameworks.get(pod.spec.scheduler_name)
         return next(iter(self.frameworks.values())) if own is None else own
+
+
+def scheduler_names(pods: Iterable[PodInfo]) -> str:
+    """Return the names of the schedulers of some pods, each with the number of its pods."""
+    counts = Counter(pod.spec.scheduler_name for pod in pods)
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
 
 
 def events_of(objects: ClusterObjects) -> Iterator[ObjectSet]:

@@ -124,7 +124,7 @@ def what_if(
         for each in placements
         if not each.node
     ]
-    homeless += _left_to_others(cluster, objects, profiles, was_on)
+    homeless += _left_to_others(cluster, was_on)
     lost += [before[victim] for victim in victims if victim in before]
     homeless += [
         Homeless(pod.key, NOBODY_MAKES_IT, pod.node_name)
@@ -180,16 +180,10 @@ def _come_again(engine: Engine, pod: PodInfo, like: PodInfo) -> PodInfo:
     return own
 
 
-def _left_to_others(
-    cluster: ClusterState, objects: ClusterObjects, profiles: Profiles, was_on: Mapping[str, str]
-) -> list[Homeless]:
+def _left_to_others(cluster: ClusterState, was_on: Mapping[str, str]) -> list[Homeless]:
     """Pods that lose their node and that another scheduler places."""
-    if not cluster.others:
-        return []
     return [
         Homeless(pod.key, OTHER_SCHEDULER.format(pod.spec.scheduler_name), was_on[pod.key])
-        for pod in objects.pods
-        if not pod.node_name
-        and was_on.get(pod.key)
-        and pod.spec.scheduler_name not in profiles.frameworks
+        for pod in cluster.others
+        if was_on.get(pod.key)
     ]
