@@ -335,8 +335,7 @@ class Explainer:
             for c in result.candidates
         ]
         candidates.sort(key=lambda candidate: candidate.node)
-        node_name = result.nominated_node_name or ""
-        return Preempting(node_name, _keys(result.victims), tuple(candidates), "")
+        return Preempting(result.node_name, _keys(result.victims), tuple(candidates), "")
 
 
 def _gated(summary: PodAnswer, gate: Status) -> PodAnswer:

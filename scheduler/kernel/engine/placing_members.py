@@ -124,7 +124,7 @@ class PlacingMembers:
             # Reserve plugins do not run: the node is full until the victims are gone.
             preemption, state = found
             member.preemption = preemption
-            self._placing.assume(attempt, preemption.nominated_node_name or "", state)
+            self._placing.assume(attempt, preemption.node_name, state)
             self._attempts.advance(attempt, AttemptEvent.RESERVE)
             permit = self._placing.permit(attempt)
         member.note_permit(*permit)
@@ -175,9 +175,8 @@ class PlacingMembers:
             return self._placing.fit_error(attempt, diagnosis, "")
         if status.is_success and self._asking.asks_about_victims(member, result.candidates):
             return None
-        node_name = result.nominated_node_name or ""
-        failure = self._placing.fit_error(attempt, diagnosis, node_name)
-        if not (status.is_success and node_name):
+        failure = self._placing.fit_error(attempt, diagnosis, result.node_name)
+        if not (status.is_success and result.node_name):
             return failure
         member.fit_error = failure
         return result, diagnosis.state

@@ -396,6 +396,11 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     writes: tuple[Write, ...] = ()
     needed_at: float = 0.0
 
+    @property
+    def node_name(self) -> str:
+        """The node on which the pod is to run; empty for none."""
+        return self.nominated_node_name or ""
+
 
 class PostFilterPlugin(Plugin, Protocol):
     """Called when no node fits, for instance to preempt."""
