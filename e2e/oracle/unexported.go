@@ -17,6 +17,7 @@ import (
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -128,21 +129,11 @@ func syncInformerOf(kind runtime.Object, make func(kubernetes.Interface) cache.S
 
 // kindOfStep returns the kind of an object that steps may be about, and nothing for others.
 func kindOfStep(obj runtime.Object) string {
-	switch obj.(type) {
-	case *v1.Pod:
-		return "Pod"
-	case *v1.Node:
-		return "Node"
-	case *v1.Namespace:
-		return "Namespace"
-	case *resourceapi.ResourceClaim:
-		return "ResourceClaim"
-	case *resourceapi.ResourceSlice:
-		return "ResourceSlice"
-	case *resourceapi.DeviceClass:
-		return "DeviceClass"
+	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
+	if err != nil || stepKinds[kinds[0].Kind] == nil {
+		return ""
 	}
-	return ""
+	return kinds[0].Kind
 }
 
 // answeringClient is the client of the scheduler, whose bindings and deletions wait for their answer.

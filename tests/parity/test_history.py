@@ -42,15 +42,16 @@ def test_a_seed_makes_the_same_history_again() -> None:
 
 
 @cache
-def lived(*, preempts: bool) -> Any:
-    """A recorded history as our engine lives through it, with victims or without."""
-    case = next(each for each in recorded_cases(HISTORIES) if has_victims(each) == preempts)
-    return case, live_through(case, case["seed"])
+def lived(*fields: str) -> Any:
+    """The first recorded history with these fields in its steps, as our engine lives through it."""
+    recorded = (case for kind in (HISTORIES, CLAIM_HISTORIES) for case in recorded_cases(kind))
+    case = next(each for each in recorded if all(has(each, field) for field in fields))
+    return case, lived_through(case, case["seed"])
 
 
-def has_victims(case: Any) -> bool:
-    """Whether a pod was evicted in a recorded history."""
-    return any(step["evictions"] for step in case["history"]["steps"])
+def has(case: Any, field: str) -> bool:
+    """Whether a step of a recorded history has led to something of a kind."""
+    return any(step.get(field) for step in case["history"]["steps"])
 
 
 def pod_in(answer: Any, place: str) -> Any:
@@ -82,6 +83,10 @@ def planted(kind: str) -> Callable[[Any], bool]:
             answer["next"].reverse()
         elif kind in ("nodes", "nominated"):
             answer[kind]["other"] = []
+        elif kind == "devices" and answer.get("devices"):
+            answer["devices"].pop()
+        elif kind == "written" and answer.get("written"):
+            answer["written"].popitem()
         else:
             return False
         return True
@@ -92,12 +97,13 @@ def planted(kind: str) -> Callable[[Any], bool]:
 KINDS = ("place", "since", "attempts", "rejections", "unschedulable", "until", "pod", "host")
 MORE = ("message", "condition", "next", "nodes", "nominated")
 OF_PREEMPTION = ("victims", "evictions", "displaced")
+OF_CLAIMS = ("devices", "written")
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *MORE, *OF_PREEMPTION])
+@pytest.mark.parametrize("kind", [*KINDS, *MORE, *OF_PREEMPTION, *OF_CLAIMS])
 def test_a_difference_is_found(kind: str) -> None:
     """Each kind of field that is compared, changed after one step."""
-    case, ours = lived(preempts=kind in OF_PREEMPTION)
+    case, ours = lived(*OF_CLAIMS) if kind in OF_CLAIMS else lived("evictions")
     theirs, change = copy.deepcopy(case["history"]), planted(kind)
     number = next(at for at, answer in enumerate(theirs["steps"]) if change(answer))
 
@@ -109,7 +115,7 @@ def test_a_difference_is_found(kind: str) -> None:
 
 def test_a_history_that_ends_early_is_a_difference() -> None:
     """The judge says why."""
-    case, ours = lived(preempts=False)
+    case, ours = lived()
     theirs = {"steps": case["history"]["steps"][:5], "error": "no"}
 
     [difference] = compare_histories(theirs, ours)
