@@ -29,8 +29,6 @@ _MAX_CLASSES_PER_GROUP: Final = 64
 """An added or removed pod is counted in each class of its group. This bounds the cost of selectors
 that no caller uses any more."""
 _DROPPED_AT_ONCE: Final = 16
-_CHANGES_PER_SIZING: Final = 256
-"""The memory of classes changes with the pods they count; it is summed once in so many changes."""
 _BYTES_PER_CLASS: Final = 1024
 _BYTES_PER_MEMBERSHIP: Final = 100
 
@@ -42,6 +40,8 @@ class _Class(msgspec.Struct, eq=False):
     counts: RowCounts = msgspec.field(default_factory=RowCounts)
     groups: int = 0
     asked_at: int = 0
+    counted_bytes: int = 0
+    """What the sum of all classes counts for it."""
 
     @property
     def size_bytes(self) -> int:
@@ -65,7 +65,6 @@ class SelectorCounts:
         self._reading_labels = 0
         self._asked = 0
         self._size_bytes = 0
-        self._until_sizing = _CHANGES_PER_SIZING
 
     def counts(self, pods: PodSelector, capacity: int) -> RowCounts:
         """The count per row of the pods a selector matches."""
@@ -74,6 +73,7 @@ class SelectorCounts:
             found = self._new_class(pods, capacity)
         else:
             self._classes.move_to_end(pods)
+        self._measure(found)
         self._asked += 1
         found.asked_at = self._asked
         return found.counts
@@ -95,11 +95,9 @@ class SelectorCounts:
             self._groups.drop(group)
         elif len(group.classes) > _MAX_CLASSES_PER_GROUP:
             self._thin(group)
-        self._until_sizing -= 1
-        if not self._until_sizing:
-            self._until_sizing = _CHANGES_PER_SIZING
-            self._size_bytes = sum(cls.size_bytes for cls in self._classes.values())
-            self.trim()
+        for cls in group.classes:
+            self._measure(cls)
+        self.trim()
 
     def trim(self) -> None:
         """Drop the least recently used classes above the limits.
@@ -157,12 +155,17 @@ class SelectorCounts:
                 cls.groups += 1
                 group.add_to(column)
         cls.counts = RowCounts.of_column(column)
-        self._size_bytes += cls.size_bytes
         return cls
+
+    def _measure(self, cls: _Class) -> None:
+        """Count the memory of a class, which changes with its pods and with what is read of it."""
+        size = cls.size_bytes
+        self._size_bytes += size - cls.counted_bytes
+        cls.counted_bytes = size
 
     def _drop(self, cls: _Class) -> None:
         del self._classes[cls.pods]
-        self._size_bytes -= cls.size_bytes
+        self._size_bytes -= cls.counted_bytes
         self._index.discard(cls)
         self._reading_labels -= cls.pods.reads_namespace_labels
         for group in self._groups.candidates(cls.pods):
@@ -193,11 +196,11 @@ class SelectorCounts:
             group.kind.namespace, self._namespaces
         )
 
-    @staticmethod
     def _recount(
-        group: LabelGroup[_Class], classes: list[_Class], sign: int, capacity: int
+        self, group: LabelGroup[_Class], classes: list[_Class], sign: int, capacity: int
     ) -> None:
         for cls in classes:
             cls.groups += sign
             for row, count in group.rows.items():
                 cls.counts.add(row, sign * count, capacity)
+            self._measure(cls)

@@ -336,10 +336,8 @@ def assert_books_balance(counts: SelectorCounts) -> None:
 def test_the_books_of_selectors_balance(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Whatever comes, goes, is asked for and is given up; their memory is the sum of theirs."""
     monkeypatch.setattr(selector_counts, "_MAX_CLASSES", most)
-    monkeypatch.setattr(selector_counts, "_CHANGES_PER_SIZING", 1)
     random, cluster, snapshot = Random(1), History(7, 12), Snapshot()
     counts = snapshot.selector_counts
-    counts._until_sizing = 1
 
     for _ in range(300):
         snapshot.update(changes := list(cluster.change()))

@@ -115,7 +115,6 @@ def test_terms_that_cancel_out_still_speak_of_the_pod() -> None:
 def test_the_class_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Classes are bounded, and one that went counts right when it is asked for again."""
     monkeypatch.setattr(selector_counts, "_MAX_CLASSES", 2)
-    monkeypatch.setattr(selector_counts, "_CHANGES_PER_SIZING", 1)
     counts = SelectorCounts({})
     counts.change(0, make_app_pod("a"), 1, CAPACITY)
     counts.change(0, make_app_pod("b"), 1, CAPACITY)

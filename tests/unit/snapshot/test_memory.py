@@ -226,7 +226,6 @@ def test_verdicts_about_labels_are_bounded() -> None:
 def test_selectors_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """In bytes; those asked for longest ago go when pods come and go, and count right again."""
     monkeypatch.setattr(selector_counts, "_MAX_BYTES", 100_000)
-    monkeypatch.setattr(selector_counts, "_CHANGES_PER_SIZING", 8)
     snapshot = make_snapshot([make_node("n")])
     pods = [make_pod_info(f"p{i}", node_name="n", labels={"app": f"a{i}"}) for i in range(300)]
     selectors = [
@@ -248,7 +247,6 @@ def test_a_selector_that_speaks_of_many_kinds_of_pods_takes_more(
 ) -> None:
     """Each of them knows its selectors: of narrow ones there would be room for 80 and more."""
     monkeypatch.setattr(selector_counts, "_MAX_BYTES", 100_000)
-    monkeypatch.setattr(selector_counts, "_CHANGES_PER_SIZING", 8)
     snapshot = make_snapshot([make_node("n")])
     pods = [make_pod_info(f"p{i}", node_name="n", labels={"app": f"a{i}"}) for i in range(300)]
     broad = [
