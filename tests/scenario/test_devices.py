@@ -403,7 +403,7 @@ def test_the_reservation_of_a_deleted_pod_is_left_to_the_controller(finalizers: 
     play(story)
 
 
-@pytest.mark.parametrize("end", ["gone", "kept", "bound elsewhere"])
+@pytest.mark.parametrize("end", ["gone", "gone, and not read at once", "kept", "bound elsewhere"])
 def test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller(end: str) -> None:
     """It ends just before its binding, and the watch never shows that; no controller runs here."""
 
@@ -421,13 +421,18 @@ def test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller(end
                 world.sandbox.delete("pods", "p", grace_seconds=0)
 
         faults.before(end_unseen, path="*/p/binding")
+        unread = []
+        if end == "gone, and not read at once":
+            unread = [each(verb="get", path="*/pods/p") for each in (faults.drop, faults.drop)]
         await world.start_daemon()
         pod = pod_object("p", resourceClaims=named())
         finalizers = ["example.com/keep"] if end == "kept" else []
 
         world.sandbox.create({**pod, "metadata": {**pod["metadata"], "finalizers": finalizers}})
 
-        await world.until(lambda: world.bindings(404 if end == "gone" else 409), "the refusal")
+        refused = 404 if end.startswith("gone") else 409
+        await world.until(lambda: world.bindings(refused), "the refusal")
+        await world.until(lambda: all(each.hits for each in unread), "the reads without answer")
         await world.quiet(0.5)
         await world.settled()
         [user] = world.sandbox.get(CLAIMS, "shared")["status"]["reservedFor"]
