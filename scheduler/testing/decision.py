@@ -80,8 +80,8 @@ class Decision(msgspec.Struct, frozen=True):
         """Assert that exactly these pods, `namespace/name`, were evicted for the pod."""
         __tracebackhide__ = True
         if set(pods) != set(self.victims):
-            evicted = ", ".join(self.victims) or "nobody"
-            wanted = ", ".join(pods) or "nobody"
+            evicted = ", ".join(self.victims) or "no pod"
+            wanted = ", ".join(pods) or "no pod"
             self._fail(f"should evict {wanted}, and evicted {evicted}")
 
     def _fail(self, what: str) -> NoReturn:

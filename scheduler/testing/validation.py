@@ -75,7 +75,7 @@ def _asking(
     if is_idle and not is_member:
         yield f"{key} is asking nothing, and waits for no turn"
     if any(attempts.extender_calls.question(number) is None for number in questions):
-        yield f"{key} asks what nobody knows of"
+        yield f"{key} has an open question that is not known"
 
 
 def _assumed(core: EngineState, attempts: Attempts) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _assumed(core: EngineState, attempts: Attempts) -> Iterator[str]:
     assumed = {pod.uid for pod in core.cache.assumed_pods()}
     wanted = {pod.uid for pod in attempts.assumed()}
     for uid in assumed - wanted:
-        yield f"pod {uid} is assumed by nobody"
+        yield f"pod {uid} is assumed without an attempt"
     if core.queue.counts().in_flight > len(attempts):
         yield "pods are in flight that no attempt is about"
 

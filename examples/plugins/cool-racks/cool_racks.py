@@ -1,6 +1,6 @@
 """CoolRacks: pods keep away from hot racks and prefer cool ones.
 
-The temperature of a rack stands on its nodes as a label, kept up to date by whoever measures it.
+The temperature of a rack is a label on its nodes, kept up to date by an agent that measures it.
 A node without a readable label takes pods, and is neither preferred nor avoided.
 
 Extension points: Filter, Score; both in node form, asked node by node.
@@ -35,7 +35,7 @@ from scheduler.plugin import (
 )
 
 UNKNOWN = 50
-"""The score of a node whose temperature nobody knows."""
+"""The score of a node whose temperature is unknown."""
 
 
 class CoolRacksArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

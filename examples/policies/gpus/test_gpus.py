@@ -1,4 +1,4 @@
-"""The promise to those who pay for GPUs: nobody else sits there, and they are packed.
+"""The promise to those who pay for GPUs: no other pods run there, and they are packed.
 
 What is tested is the scheduler's configuration and the taints that nodes are made with.
 """

@@ -197,12 +197,12 @@ class PodEventHandlers:
         if attempt is not None and attempt.pod.node_name == pod.node_name:
             core.cache.add_pod(pod)
             if attempt.state in REVOCABLE:
-                self._failures.abandon(attempt, "bound by somebody else")
+                self._failures.abandon(attempt, "bound by another client")
             else:
                 self._timed(UNSCHEDULED_POD_DELETE, self._binding.confirmed, attempt)
         else:
             if attempt is not None:
-                self._failures.abandon(attempt, f"bound to {pod.node_name} by somebody else")
+                self._failures.abandon(attempt, f"bound to {pod.node_name} by another client")
             waiting = core.queue.get(pod.uid)
             core.cache.add_pod(pod)
             if waiting is not None:

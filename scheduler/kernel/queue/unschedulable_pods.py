@@ -323,7 +323,7 @@ class UnschedulablePods:
             if group.key != key_of(queued, shares=self._shares(queued)):
                 yield f"pod {uid} changed while it was unschedulable"
             if not group.rejectors:
-                yield f"pod {uid} is unschedulable although nobody rejected it"
+                yield f"pod {uid} is unschedulable although no plugin rejected it"
         if sum(len(group.members) for group in self._groups.values()) != len(self._group_of):
             yield "groups hold pods that are not unschedulable"
         if any(not group.members for group in self._groups.values()):

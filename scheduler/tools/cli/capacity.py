@@ -35,9 +35,9 @@ _NODES_SHOWN: Final = 10
 def capacity(*, source: InputSource, like: str | None, output: Output) -> None:
     """Say how many more pods like one fit, on which nodes, and what limits it first.
 
-    Every pod that has a node counts, whoever placed it; pods that wait do not, and nobody is
-    evicted. Files without nodes describe the pod, and the cluster of the kubeconfig is asked; files
-    with nodes are the cluster. Fragmentation is the share of what is free that lies on nodes where
+    Every pod that has a node counts, also those of other schedulers; pods that wait do not, and no
+    pod is evicted. Files without nodes describe the pod, and the cluster of the kubeconfig is asked;
+    files with nodes are the cluster. Fragmentation is the share of what is free that lies on nodes where
     neither this pod nor any kind of pod of the cluster fits.
 
     \b

@@ -214,7 +214,7 @@ def _added(count: int | None, like: str | None) -> tuple[AddedNodes, ...]:
 
 def _print(found: WhatIfResult, seed: int) -> None:
     if not (found.placements or found.homeless):
-        click.echo("Nobody moves, and no pod waits for a node.\n")
+        click.echo("No pod moves, and no pod waits for a node.\n")
     if found.placements:
         click.echo(f"{_pods(len(found.placements))} a node (seed {seed}):\n")
         rows = grouped((each.pod, each.came_from or "-", each.node) for each in found.placements)

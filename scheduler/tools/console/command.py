@@ -24,8 +24,8 @@ from scheduler.tools.offline.cluster import Profiles
 
 PORT: Final = 10280
 _EVERYWHERE: Final = (
-    "whoever reaches this address sees the cluster with your rights: keep it behind something that "
-    "asks for a login"
+    "every client that reaches this address sees the cluster with your rights: put it behind a "
+    "proxy that asks for a login"
 )
 
 

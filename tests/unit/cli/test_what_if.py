@@ -57,7 +57,7 @@ def test_text_says_the_same_to_people(cluster: str) -> None:
     assert "1 pod would be homeless: 0/2 nodes are available" in text
     assert "  default/web-0\n" in text
     assert "all        75% -> 38%" in text
-    assert "Nobody moves" in run("-f", cluster, "--delete", "pod/web-0").stdout
+    assert "No pod moves" in run("-f", cluster, "--delete", "pod/web-0").stdout
 
 
 def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_cannot_be_is_one_message(
         (("--certificate-authority", "x"), "are about a daemon: expected --daemon URL"),
         (("--insecure-skip-tls-verify",), "are about a daemon: expected --daemon URL"),
         (("--recording", ".", "--daemon", "https://x"), "expected one of --daemon URL"),
-        (("--recording", ".", "--kubeconfig", "y"), "--recording asks nobody: leave out"),
+        (("--recording", ".", "--kubeconfig", "y"), "--recording asks no cluster: leave out"),
     ],
 )
 def test_a_daemon_or_a_recording_is_asked_rightly(options: tuple[str, ...], message: str) -> None:

@@ -68,7 +68,7 @@ def hold_no_longer(driven: DrivenEngine, pod: PodInfo) -> None:
         (S.BINDING, lose_its_place, "default/p is binding and has no place in the cache"),
         (S.BINDING, put(S.BOUND), "default/p is bound, and in flight: True"),
         (S.BOUND, put(S.BINDING), "default/p is binding, and in flight: False"),
-        (S.BINDING, assume_another, "pod default/q is assumed by nobody"),
+        (S.BINDING, assume_another, "pod default/q is assumed without an attempt"),
         (S.BINDING, pop_another, "pods are in flight that no attempt is about"),
         (S.BINDING, add_one_of_no_profile, "default/q waits for other, which is no profile"),
         (
@@ -119,7 +119,7 @@ def be_forgotten(driven: DrivenEngine, pod: PodInfo) -> None:
         (leave_the_queue, "default/p is asking, and not in flight"),
         (have_no_questions, "default/p is asking nothing, and waits for no turn"),
         (have_no_calls, "default/p is asking nothing, and waits for no turn"),
-        (be_forgotten, "default/p asks what nobody knows of"),
+        (be_forgotten, "default/p has an open question that is not known"),
     ],
 )
 def test_an_attempt_that_asks_has_a_question_and_no_place(
@@ -184,7 +184,7 @@ def want_another(driven: DrivenEngine, pod: PodInfo) -> None:
     [
         (let_go, "the preemptors that are held back are not those whose victims are to leave"),
         (wait_no_more, "victims are evicted for high, which does not wait"),
-        (evict_nothing, "high waits for default/low-0, which nobody evicts"),
+        (evict_nothing, "high waits for default/low-0, which is not being evicted"),
         (want_another, "who waits for which victim is noted twice, and differs"),
     ],
 )

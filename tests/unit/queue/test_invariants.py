@@ -96,7 +96,7 @@ def _(queue: SchedulingQueue) -> None:
     waiting(queue, "rejected").pending_plugins = frozenset({"Other"})
 
 
-@breaks("pod default/rejected is unschedulable although nobody rejected it")
+@breaks("pod default/rejected is unschedulable although no plugin rejected it")
 def _(queue: SchedulingQueue) -> None:
     parts = queue._unschedulable
     queued = parts.remove("default/rejected")

@@ -473,7 +473,7 @@ def decided(cluster: Cluster) -> dict[str, Decision]:
         ("bound", lambda d: d.must_not_land_on("b", "a"), "must not land on b or a, and is on a"),
         ("bound", lambda d: d.must_wait(), "should wait, and is on a"),
         ("bound", lambda d: d.must_be_held("Story"), "should be held by Story, and is on a"),
-        ("bound", lambda d: d.must_evict("x/y"), "should evict x/y, and evicted nobody"),
+        ("bound", lambda d: d.must_evict("x/y"), "should evict x/y, and evicted no pod"),
         ("bound", lambda d: d.must_land_on(), "should land on no node, and is on a"),
         ("waits", lambda d: d.must_land_on("a", "b"), "should land on a or b, and waits"),
         ("waits", lambda d: d.must_wait("taint"), 'because of "taint", and waits because of'),

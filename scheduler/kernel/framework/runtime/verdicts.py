@@ -155,7 +155,7 @@ class Verdicts(msgspec.Struct):
         known = self.statuses.get((first, bits))
         if known is None:
             if self.attempt is None:
-                raise LookupError("nobody knows what these answers mean")
+                raise LookupError("no attempt gives these answers a meaning")
             reasons = self.attempt.reasons(first, bits)
             code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)
             texts = tuple(reason.text for reason in reasons if reason.text)
