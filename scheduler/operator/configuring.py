@@ -8,8 +8,7 @@ other profile is affected. An instance whose own configuration is wrong keeps th
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any, Final
 
 from scheduler.api.objects import LabelSelector
@@ -19,18 +18,14 @@ from scheduler.api.selectors import (
     SelectorError,
     selector_from_label_selector,
 )
-from scheduler.config.feature_gates import turned_on
 from scheduler.config.flags import FlagError, options_from_flags
-from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
-from scheduler.config.plugin_sets import Implements
-from scheduler.config.problems import ConfigError, Path, Problem
-from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
+from scheduler.config.problems import Path, Problem
+from scheduler.config.types import API_VERSION, KIND
 from scheduler.config.write import dump
-from scheduler.daemon.bootstrap.configuration import check_usable
-from scheduler.daemon.bootstrap.installed import implemented_plugins, own_plugins
 from scheduler.daemon.bootstrap.reloading import FIXED
 from scheduler.operator import extra_args
+from scheduler.operator.checking import CheckRules, check_document, unexpected
 from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.permissions import SCORING, not_permitted
@@ -52,9 +47,6 @@ NEEDS_RESTART: Final = (*FIXED, "extenders")
 
 _NEVER: Final = {"default-scheduler": "kube-scheduler"}
 """A name that no SchedulingProfile may have, and its owner."""
-
-_ANY_POINT: Final = frozenset(ExtensionPoint) - {ExtensionPoint.QUEUE_SORT}
-"""The possible extension points of an out-of-tree plugin, whose class is unknown here."""
 
 
 def plan(
@@ -95,7 +87,7 @@ def _draft(scheduler: Scheduler, claimed: dict[str, str], wheels: Wheels) -> "_D
     try:
         return _Draft(scheduler, claimed, packages_of(scheduler, wheels))
     except Exception as problem:  # noqa: BLE001 - one object must not stop the others
-        return _Refused(scheduler, claimed, Problem(("spec",), _unexpected(problem)))
+        return _Refused(scheduler, claimed, Problem(("spec",), unexpected(problem)))
 
 
 def _verdict(
@@ -109,24 +101,9 @@ def _verdict(
             if draft.selects(profile, namespaces):
                 return draft.judge(profile, reserved)
     except Exception as problem:  # noqa: BLE001 - one object must not stop the others
-        found = Problem(("spec",), _unexpected(problem))
+        found = Problem(("spec",), unexpected(problem))
         return Verdict("Invalid", str(found), problems=(found,))
     return Verdict("NotSelected", "No Scheduler's profileSelector selects it.")
-
-
-def _unexpected(problem: Exception) -> str:
-    return f"cannot be read: {type(problem).__name__}: {problem}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The values besides the configuration on which its check depends."""
-
-    plugins: frozenset[str]
-    gates: tuple[str, ...]
-    allows_unsupported: bool
-    pod_group_apis: tuple[str, ...]
-    mounted: tuple[str, ...]
 
 
 class _Refused:
@@ -182,14 +159,14 @@ class _Draft:
         self._document = _document_of(scheduler)
         self._size = len(json.dumps(self._document))
         options = self._options()
-        self._rules = _Rules(
+        self._rules = CheckRules(
             packages.names,
             options.feature_gates,
             options.allow_unsupported,
             options.pod_group_apis,
             mounted_in(scheduler),
         )
-        for problem in _check(json.dumps(self._document), self._rules):
+        for problem in check_document(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
         if scheduler.spec.replicas > 1 and not self._is_elected(options):
             message = "expected at most 1 without leader election: each would place the same pods"
@@ -269,7 +246,7 @@ class _Draft:
         beside = {**self._document, "profiles": [self._document["profiles"][0], written]}
         found = tuple(
             Problem(("spec", *path[2:]) if path[:2] == ("profiles", 1) else path, message)
-            for path, message, _ in _check(json.dumps(beside), self._rules)
+            for path, message, _ in check_document(json.dumps(beside), self._rules)
         )
         if found:
             return Verdict("Invalid", "; ".join(map(str, found)), problems=found)
@@ -357,31 +334,6 @@ def _document_of(scheduler: Scheduler) -> Json:
         profiles = ({**profiles[0], "schedulerName": name},)
     head = {"apiVersion": API_VERSION, "kind": KIND}
     return {**written, **head, "profiles": [dict(profile) for profile in profiles]}
-
-
-@lru_cache(maxsize=1024)
-def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
-    """Check a configuration; cached, since few change between two reconciles."""
-    declared: Implements = {**own_plugins({}), **dict.fromkeys(rules.plugins, _ANY_POINT)}
-    try:
-        config = load_object(
-            json.loads(document), out_of_tree=declared, feature_gates=turned_on(rules.gates)
-        )
-        check_usable(
-            config,
-            implemented_plugins({}).keys() | rules.plugins,
-            rules.gates,
-            source="",
-            allow_unsupported=rules.allows_unsupported,
-            # The image has no files for extenders.
-            has_file=lambda name: name.startswith(rules.mounted),
-            pod_group_apis=rules.pod_group_apis,
-        )
-    except ConfigError as problem:
-        return problem.problems
-    except Exception as problem:  # noqa: BLE001 - one team's profile must not stop the others
-        return (Problem((), _unexpected(problem)),)
-    return ()
 
 
 def _place(path: Path) -> Path:

@@ -247,7 +247,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a pod that the API server does not find to bind is tried again",
-        "daemon/driver/outbox",
+        "daemon/driver/write_requests",
         "problem.is_certain and not isinstance(problem, NotFoundError)",
         "problem.is_certain",
         _DEVICES + "test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller",
@@ -511,7 +511,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a fenced patch kills its worker",
-        "daemon/driver/outbox",
+        "daemon/driver/write_requests",
         "            pass  # the pod is gone, and its status with it\n"
         "        except RequestError as problem:\n",
         "            pass  # the pod is gone, and its status with it\n"

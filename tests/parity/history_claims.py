@@ -464,7 +464,7 @@ class HistoryWithClaims(History):
         given = self._catalog.devices.usage.allocations.values()
         return sorted({each.id.text for one in given for each in one.devices.results})
 
-    # --- the API server for PreBind; see `framework.handle.Api` -----------------------------------
+    # --- the API server for PreBind; see `framework.services.Api` ---------------------------------
 
     async def bind(self, *_: object) -> None:
         raise AssertionError

@@ -7,8 +7,7 @@ import asyncio
 import random
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from time import thread_time
 from typing import Any, Final
 
@@ -16,11 +15,11 @@ import numpy.ma  # noqa: F401 - numpy.unique would import it, in the middle of a
 from prometheus_client import CollectorRegistry
 
 from scheduler.clock import Clock
-from scheduler.config.feature_gates import COORDINATED_LEADER_ELECTION
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap.dumping import Dumper
+from scheduler.daemon.bootstrap.electing import leader_elector
 from scheduler.daemon.bootstrap.engine import build_engine
 from scheduler.daemon.bootstrap.explaining import LiveExplainer
 from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
@@ -29,12 +28,10 @@ from scheduler.daemon.bootstrap.measuring import counted, watch_sizes
 from scheduler.daemon.bootstrap.other_leader import warn_of_another
 from scheduler.daemon.bootstrap.plugin_failures import PluginFailureLog
 from scheduler.daemon.bootstrap.recording import Recorders, without_secrets
-from scheduler.daemon.bootstrap.reloading import Reloader, lease_of
+from scheduler.daemon.bootstrap.reloading import Reloader
 from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
 from scheduler.daemon.client.connection import Connection
 from scheduler.daemon.client.extenders import ExtenderClient
-from scheduler.daemon.client.lease_candidates import CandidateRecord
-from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.reviews import ApiReviews
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.writes import PodWrites
@@ -60,24 +57,15 @@ from scheduler.daemon.informers.kinds import (
     watched_kind,
 )
 from scheduler.daemon.informers.whole_objects import kept_for
-from scheduler.daemon.leader_election.campaign import CampaignThread
-from scheduler.daemon.leader_election.candidacy import Candidacy
-from scheduler.daemon.leader_election.election import LeaderElectionSettings
-from scheduler.daemon.leader_election.elector import (
-    ElectionCallbacks,
-    LeaderElector,
-    unique_identity,
-)
+from scheduler.daemon.leader_election.elector import LeaderElector
 from scheduler.daemon.serving.endpoints import EndpointSources
 from scheduler.daemon.serving.health import scheduler_checks
 from scheduler.daemon.serving.server import Server
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import CacheComparer
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
-from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.metrics import SchedulerMetrics
@@ -302,52 +290,16 @@ class RunningDaemon:
         )
 
     def _candidate(self) -> LeaderElector | None:
-        election = self._config.leader_election
-        if not election.leader_elect:
+        if not self._config.leader_election.leader_elect:
             return None
-        name, namespace = election.resource_name, election.resource_namespace
-        status = self.metrics.leader_election_master_status[MASTER_STATUS_NAME]
-        profile = self._config.profiles[0].scheduler_name
-        lease = lease_of(self._config)
-
-        def report(text: str) -> None:
-            self.driver.outbox.record_event(
-                RecordEvent(lease, "LeaderElection", "LeaderElection", text, profile)
-            )
-
-        @asynccontextmanager
-        async def own_lock(home: asyncio.AbstractEventLoop) -> AsyncIterator[LeaseLock]:
-            async with self._open_session(home) as session:
-                yield LeaseLock(session, namespace, name)
-
-        status.set(0)
-        is_coordinated = COORDINATED_LEADER_ELECTION in self._config.feature_gates
-        identity = unique_identity("-" if is_coordinated else "_")
-        candidacy = Candidacy(
-            CandidateRecord(self._session, namespace, identity),
-            name,
-            stowage_version(),
-            self._clock,
-            election.retry_period_seconds / 2,
-        )
-        return LeaderElector(
-            LeaseLock(self._session, namespace, name),
-            LeaderElectionSettings(
-                identity=identity,
-                lease_duration_seconds=election.lease_duration_seconds,
-                renew_deadline_seconds=election.renew_deadline_seconds,
-                retry_period_seconds=election.retry_period_seconds,
-                is_coordinated=is_coordinated,
-            ),
+        return leader_elector(
+            self._config,
+            self._session,
+            self._open_session,
             clock=self._clock,
             rng=self._rng,
-            callbacks=ElectionCallbacks(
-                on_started_leading=lambda: status.set(1),
-                on_stopped_leading=lambda: status.set(0),
-                on_event=report,
-            ),
-            campaigning=CampaignThread(own_lock, self._clock),
-            candidacy=candidacy if is_coordinated else None,
+            status=self.metrics.leader_election_master_status[MASTER_STATUS_NAME],
+            record_event=lambda event: self.driver.outbox.record_event(event),  # noqa: PLW0108 - comes later
         )
 
     def _build_engine(self, builder: FrameworkBuilder, seed: int) -> Engine:

@@ -120,7 +120,7 @@ class PodWrites:
 
     @asynccontextmanager
     async def turn(self, uid: str) -> AsyncIterator[None]:
-        """Wait for the turn to write an object; for plugins, see `framework.handle.Api`."""
+        """Wait for the turn to write an object; for plugins, see `framework.services.Api`."""
         turns = self._for_objects.setdefault(uid, ObjectTurns())
         try:
             async with turns.turn():
@@ -136,7 +136,7 @@ class PodWrites:
         listen: Callable[[Callable[[], None]], Callable[[], None]],
         seconds: float,
     ) -> bool:
-        """Wait until a condition of a plugin holds; see `framework.handle.Api.until`."""
+        """Wait until a condition of a plugin holds; see `framework.services.Api.until`."""
         changed = asyncio.Event()
         end = listen(changed.set)
         try:

@@ -44,8 +44,8 @@ from scheduler.kernel.engine.instructions import (
     Write,
 )
 from scheduler.kernel.extender import Answer, NoAnswer
-from scheduler.kernel.framework.handle import Api
 from scheduler.kernel.framework.runtime import PluginError
+from scheduler.kernel.framework.services import Api
 from scheduler.observability.logs import get_logger, verbose
 
 SLICE_SECONDS: Final = 0.002
@@ -53,7 +53,7 @@ SLICE_SECONDS: Final = 0.002
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
 END_SECONDS: Final = 5.0
-"""Time limit for cancelled tasks to end; see `framework.handle.Api.run_to_end`."""
+"""Time limit for cancelled tasks to end; see `framework.services.Api.run_to_end`."""
 LONG_SECONDS: Final = 1.0
 """A pod with two longer decisions (processor time) in a row goes behind all other pods."""
 

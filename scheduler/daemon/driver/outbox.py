@@ -14,13 +14,10 @@ from typing import Any
 
 import msgspec
 
-from scheduler.api.objects import is_terminal
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
-from scheduler.daemon.client.errors import NotFoundError
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import EventBroadcaster
-from scheduler.daemon.driver.group_status import write_group_status
 from scheduler.daemon.driver.lanes import (
     AHEAD,
     BIND,
@@ -36,17 +33,9 @@ from scheduler.daemon.driver.lanes import (
     OutboxSettings,
 )
 from scheduler.daemon.driver.loop_rest import rest_for_ever
-from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
-from scheduler.errors import RequestError
-from scheduler.kernel.engine.events import (
-    BindFailed,
-    Bound,
-    Event as EngineEvent,
-    Evicted,
-    EvictFailed,
-    PodRead,
-    ReadFailed,
-)
+from scheduler.daemon.driver.write_requests import WriteRequests
+from scheduler.daemon.informers.kinds import PODS, Kind
+from scheduler.kernel.engine.events import BindFailed, Event as EngineEvent, EvictFailed
 from scheduler.kernel.engine.instructions import (
     Bind,
     Evict,
@@ -55,11 +44,8 @@ from scheduler.kernel.engine.instructions import (
     ReadPod,
     RecordEvent,
 )
-from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.work_queues import WorkQueueMetrics
-
-log = get_logger(__name__)
 
 
 class Outbox:
@@ -101,11 +87,9 @@ class Outbox:
         self._clock = clock
         self._settings = settings
         self._answer = answer
-        self._ask_others = ask_others
         self._timed = shares.timed
         self._on_sent = on_sent
         self._is_held = is_held
-        self._pods = pods
         self._lanes: list[Lane[Any]] = [
             Lane(kind, queues, clock.monotonic, self._wake) for kind in LANES
         ]
@@ -123,11 +107,12 @@ class Outbox:
             wake=self._wake_all,
             on_dropped=on_dropped,
         )
+        requests = WriteRequests(writes, clock, ask_others, pods)
         self._senders: dict[str, Callable[[Any], Awaitable[EngineEvent | None]]] = {
-            BIND.name: self._bind,
-            READ.name: self._read,
-            EVICT.name: self._evict,
-            PATCH.name: self._patch,
+            BIND.name: requests.bind,
+            READ.name: requests.read,
+            EVICT.name: requests.evict,
+            PATCH.name: requests.patch,
             EVENT.name: self.events.send,
         }
         self._beside: set[asyncio.Task[None]] = set()
@@ -342,61 +327,3 @@ class Outbox:
     def _sent(self) -> None:
         self._changed.set()
         self._on_sent()
-
-    # --- requests -------------------------------------------------------------------------------
-
-    async def _bind(self, bind: Bind) -> EngineEvent:
-        if bind.is_by_others:
-            return await self._ask_others(bind)
-        try:
-            await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)
-        except RequestError as problem:
-            # A pod that is not found is not retried, even if the watch does not show its end yet.
-            is_certain = problem.is_certain and not isinstance(problem, NotFoundError)
-            return BindFailed(bind.attempt, str(problem), is_certain=is_certain)
-        return Bound(bind.attempt)
-
-    async def _read(self, read: ReadPod) -> PodRead | ReadFailed:
-        try:
-            body = await self._writes.read(read.namespace, read.name)
-            pod = None if body is None else self._pods.decode(body)
-        except (RequestError, MalformedObjectError, msgspec.DecodeError) as problem:
-            log.warning("Cannot read pod", pod=f"{read.namespace}/{read.name}", err=str(problem))
-            return ReadFailed(read.attempt)
-        is_there = pod is not None and pod.uid == read.uid and not is_terminal(pod.pod)
-        return PodRead(read.attempt, pod if is_there else None)
-
-    async def _evict(self, evict: Evict) -> EngineEvent:
-        try:
-            was_there = await self._writes.evict(
-                evict.namespace, evict.name, evict.uid, self._clock.wall(), evict.condition
-            )
-        except RequestError as problem:
-            if problem.is_certain or not await self._is_leaving(evict):
-                return EvictFailed(evict.uid, str(problem))
-            was_there = True
-        return Evicted(evict.uid, was_there)
-
-    async def _is_leaving(self, evict: Evict) -> bool:
-        """Return whether a victim is gone or terminating, although its eviction had no answer."""
-        read = await self._read(ReadPod(0, evict.namespace, evict.name, evict.uid))
-        return isinstance(read, PodRead) and (read.pod is None or read.pod.is_terminating)
-
-    async def _patch(self, patch: PatchStatus | PatchGroupStatus) -> None:
-        if isinstance(patch, PatchGroupStatus):
-            await write_group_status(self._writes, patch, self._clock)
-            return
-        try:
-            await self._writes.patch_status(
-                patch.namespace,
-                patch.name,
-                patch.uid,
-                self._clock.wall(),
-                condition=patch.condition,
-                nominated_node_name=patch.nominated_node_name,
-            )
-        except NotFoundError:
-            pass  # the pod is gone, and its status with it
-        except RequestError as problem:
-            pod = f"{patch.namespace}/{patch.name}"
-            log.warning("Error updating pod", pod=pod, err=str(problem))

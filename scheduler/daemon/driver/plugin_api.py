@@ -11,13 +11,13 @@ from typing import Any, Protocol, TypeVar
 
 from scheduler.daemon.informers.kinds import Kind
 from scheduler.kernel.engine.events import Event, ObjectRead
-from scheduler.kernel.framework.handle import Wake
+from scheduler.kernel.framework.services import Wake
 
 T = TypeVar("T")
 
 
 class Requests(Protocol):
-    """Sends plugins' requests; see `framework.handle.Api`."""
+    """Sends plugins' requests; see `framework.services.Api`."""
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind a pod."""
@@ -39,7 +39,7 @@ class Requests(Protocol):
 
 
 class PluginApi:
-    """See `framework.handle.Api`."""
+    """See `framework.services.Api`."""
 
     def __init__(
         self, requests: Requests, kinds: Iterable[Kind[Any]], submit: Callable[[Event], None]
@@ -60,7 +60,7 @@ class PluginApi:
 
     @staticmethod
     async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-        """See `framework.handle.Api`."""
+        """See `framework.services.Api`."""
         task = asyncio.get_running_loop().create_task(work)
         cancelled: asyncio.CancelledError | None = None
         while not task.done():
@@ -76,7 +76,7 @@ class PluginApi:
         raise cancelled
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
-        """See `framework.handle.Api`."""
+        """See `framework.services.Api`."""
         answer = await self._requests.request(method, path, body)
         if isinstance(answer, Mapping):
             kind = self._kinds.get((answer.get("apiVersion", ""), answer.get("kind", "")))

@@ -28,8 +28,9 @@ from scheduler.kernel.devices.extended_resources import (
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_reserved_for
 from scheduler.kernel.devices.taint_rules import TaintRules
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Nominations, SharedState, Wake
+from scheduler.kernel.framework.handle import SharedState
 from scheduler.kernel.framework.listeners import Listeners
+from scheduler.kernel.framework.services import Nominations, Wake
 
 _RESOURCE: Final = "resource.k8s.io/v1"
 CLAIM: Final = ObjectKind("ResourceClaim", _RESOURCE)
@@ -135,6 +136,29 @@ class ClaimCatalog(SharedState):
             return all(claims_of(pod, self.claims))
         except ClaimProblem:
             return False
+
+    def why_not_to_allocate(self, claim: ResourceClaim, *, is_own: bool) -> str:
+        """The reason why a claim cannot be allocated now on any node; empty when it can.
+
+        The requests of the claim for extended resources are not checked here.
+        """
+        if claim.metadata.uid in self.in_flight:
+            return f"resource claim {claim.key} is in the process of being allocated"
+        for request in claim.spec.devices.requests if is_own else ():
+            asked = (
+                [(request.name, request.exactly)]
+                if request.exactly is not None
+                else [
+                    (f"{request.name}/{alternative.name}", alternative)
+                    for alternative in request.first_available
+                ]
+            )
+            if not asked:
+                return f"resource claim {claim.key}, request {request.name}: unknown request type"
+            for name, each in asked:
+                if each.device_class_name not in self.devices.classes:
+                    return f"request {name}: device class {each.device_class_name} does not exist"
+        return ""
 
     def is_published(self, allocation: AllocationResult) -> bool:
         """Whether slices list all devices of an allocation."""

@@ -6,7 +6,7 @@ computeScore) v1.36.3.
 
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -38,7 +38,11 @@ from scheduler.kernel.devices.pod_claims import (
     has_binding_conditions,
     is_ready,
 )
-from scheduler.kernel.devices.results import alternatives_score
+from scheduler.kernel.devices.results import (
+    ClaimAllocation,
+    PodAllocation,
+    alternatives_score,
+)
 from scheduler.kernel.devices.search import AllocationError, OutOfStepsError
 from scheduler.kernel.framework.interface import Bits, Scores
 from scheduler.kernel.snapshot import Rows, Snapshot
@@ -57,32 +61,6 @@ _NOT_AVAILABLE, _STALE, _CANNOT_FIT, _CANNOT_ALLOCATE, _INVALID = (
 
 class TimedOutError(AllocationError):
     """The search for devices took too long; the message is upstream's."""
-
-
-class ClaimAllocation(NamedTuple):
-    """The allocation of one claim on a node.
-
-    Attributes:
-        claim_index: index of the claim among those of the pod.
-        claim: the claim with its requests on this node.
-        allocation: the devices allocated to it.
-    """
-
-    claim_index: int
-    claim: ResourceClaim
-    allocation: AllocationResult
-
-
-class PodAllocation(NamedTuple):
-    """The allocations of a pod on a node.
-
-    Attributes:
-        allocations: by claim, without the claims that are already allocated.
-        mappings: the requests that serve each container's extended resources.
-    """
-
-    allocations: tuple[ClaimAllocation, ...]
-    mappings: tuple[RequestMapping, ...]
 
 
 class _Case:

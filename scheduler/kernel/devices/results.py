@@ -5,6 +5,7 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from scheduler.api.devices import (
     FROM_CLAIM,
@@ -27,7 +28,34 @@ from scheduler.api.objects import (
 )
 from scheduler.kernel.devices.capacities import CapacityShare
 from scheduler.kernel.devices.conditions import NAME_FIELD, leaves_it_to_devices
+from scheduler.kernel.devices.extended_resources import RequestMapping
 from scheduler.kernel.devices.plan import RequestData, RequestPlan
+
+
+class ClaimAllocation(NamedTuple):
+    """The allocation of one claim on a node.
+
+    Attributes:
+        claim_index: index of the claim among those of the pod.
+        claim: the claim with its requests on this node.
+        allocation: the devices allocated to it.
+    """
+
+    claim_index: int
+    claim: ResourceClaim
+    allocation: AllocationResult
+
+
+class PodAllocation(NamedTuple):
+    """The allocations of a pod on a node.
+
+    Attributes:
+        allocations: by claim, without the claims that are already allocated.
+        mappings: the requests that serve each container's extended resources.
+    """
+
+    allocations: tuple[ClaimAllocation, ...]
+    mappings: tuple[RequestMapping, ...]
 
 
 class AllocatedDevice:

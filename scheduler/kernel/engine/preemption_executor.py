@@ -255,7 +255,7 @@ class PreemptionExecutor:
                 yield f"victims are evicted for {run.preemptor.about.name}, which does not wait"
             for victim in run.first or {run.last.uid}:
                 if not self._is_evicted(victim):
-                    yield f"{run.preemptor.about.name} waits for {victim}, which is not being evicted"
+                    yield f"{run.preemptor.about.name} waits for {victim}, which is not evicted"
             awaited = run.first if run.is_last_leaving else run.first | {run.last.uid}
             for victim in awaited:
                 wanted.setdefault(victim, set()).add(uid)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from scheduler.kernel.framework.handle import Wake
+from scheduler.kernel.framework.services import Wake
 
 
 class Listeners:

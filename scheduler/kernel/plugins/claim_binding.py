@@ -30,7 +30,8 @@ from scheduler.kernel.devices.pod_claims import (
     is_reserved_for,
     must_be_made_ready,
 )
-from scheduler.kernel.framework.handle import Handle, Wake
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.services import Wake
 from scheduler.kernel.framework.status import SUCCESS, Status, error
 from scheduler.observability.device_metrics import DeviceMetrics
 

@@ -189,7 +189,7 @@ class DynamicResources(
         if not len(claims):
             return None, SKIP
         for index in claims.to_allocate():
-            why = _why_not_to_allocate(claims[index], catalog, is_own=index < claims.own)
+            why = catalog.why_not_to_allocate(claims[index], is_own=index < claims.own)
             if why:
                 return None, unresolvable(why)
         if catalog.kept:
@@ -300,7 +300,7 @@ class DynamicResources(
                 attempt.allocations[index] = pending
                 self._catalog.begin(claim, pending, pod)
         for index, claim, allocation in found.allocations:
-            why = _why_not_to_allocate(claim, self._catalog, is_own=False)
+            why = self._catalog.why_not_to_allocate(claim, is_own=False)
             if why:
                 # Another pod of the group has reserved the claim since this pod's decision.
                 return unresolvable(why)
@@ -380,27 +380,3 @@ def _claim_of_extended_resources(pod: PodInfo, catalog: ClaimCatalog) -> Resourc
     if not catalog.may_serve_resources(pod):
         return None
     return catalog.claim_of_extended_resources(pod.uid) or claim_in_memory(pod)
-
-
-def _why_not_to_allocate(claim: ResourceClaim, catalog: ClaimCatalog, *, is_own: bool) -> str:
-    """The reason why a claim cannot be allocated now on any node; empty when it can.
-
-    The requests of the claim for extended resources are not checked here.
-    """
-    if claim.metadata.uid in catalog.in_flight:
-        return f"resource claim {claim.key} is in the process of being allocated"
-    for request in claim.spec.devices.requests if is_own else ():
-        asked = (
-            [(request.name, request.exactly)]
-            if request.exactly is not None
-            else [
-                (f"{request.name}/{alternative.name}", alternative)
-                for alternative in request.first_available
-            ]
-        )
-        if not asked:
-            return f"resource claim {claim.key}, request {request.name}: unknown request type"
-        for name, each in asked:
-            if each.device_class_name not in catalog.devices.classes:
-                return f"request {name}: device class {each.device_class_name} does not exist"
-    return ""

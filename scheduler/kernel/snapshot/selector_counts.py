@@ -41,7 +41,7 @@ class _Class(msgspec.Struct, eq=False):
     groups: int = 0
     asked_at: int = 0
     counted_bytes: int = 0
-    """What the sum of all classes counts for it."""
+    """Its memory when it was last measured."""
 
     @property
     def size_bytes(self) -> int:

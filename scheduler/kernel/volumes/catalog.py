@@ -19,8 +19,9 @@ from scheduler.api.storage import (
     StorageClass,
 )
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import SharedState, Wake
+from scheduler.kernel.framework.handle import SharedState
 from scheduler.kernel.framework.listeners import Listeners
+from scheduler.kernel.framework.services import Wake
 from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.volumes.assume_cache import AssumeCache
 from scheduler.kernel.volumes.attachments import Attachments

@@ -36,9 +36,9 @@ def capacity(*, source: InputSource, like: str | None, output: Output) -> None:
     """Say how many more pods like one fit, on which nodes, and what limits it first.
 
     Every pod that has a node counts, also those of other schedulers; pods that wait do not, and no
-    pod is evicted. Files without nodes describe the pod, and the cluster of the kubeconfig is asked;
-    files with nodes are the cluster. Fragmentation is the share of what is free that lies on nodes where
-    neither this pod nor any kind of pod of the cluster fits.
+    pod is evicted. Files without nodes describe the pod, and the cluster of the kubeconfig is
+    asked; files with nodes are the cluster. Fragmentation is the share of what is free that lies on
+    nodes where neither this pod nor any kind of pod of the cluster fits.
 
     \b
       stowage capacity --like shop/web-0

@@ -167,7 +167,9 @@ class RecordedSource(msgspec.Struct, frozen=True):
             raise InputError("expected one of --daemon URL and --recording FILE")
         if self.recordings:
             if kubeconfig or context:
-                raise InputError("--recording asks no cluster: leave out --kubeconfig and --context")
+                raise InputError(
+                    "--recording reads no cluster: leave out --kubeconfig and --context"
+                )
             yield recording_at(self.recordings, self.moment)
             return
         with memory_file(self._fetched(kubeconfig, context)) as path:

@@ -105,7 +105,7 @@ def test_what_cannot_be_is_one_message(
         (("--certificate-authority", "x"), "are about a daemon: expected --daemon URL"),
         (("--insecure-skip-tls-verify",), "are about a daemon: expected --daemon URL"),
         (("--recording", ".", "--daemon", "https://x"), "expected one of --daemon URL"),
-        (("--recording", ".", "--kubeconfig", "y"), "--recording asks no cluster: leave out"),
+        (("--recording", ".", "--kubeconfig", "y"), "--recording reads no cluster: leave out"),
     ],
 )
 def test_a_daemon_or_a_recording_is_asked_rightly(options: tuple[str, ...], message: str) -> None:

@@ -29,13 +29,14 @@ from scheduler.kernel.engine.instructions import (
 )
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
-from scheduler.kernel.framework.handle import Handle, HeldPods
+from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
 )
+from scheduler.kernel.framework.services import HeldPods
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_pod_info

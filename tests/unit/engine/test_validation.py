@@ -184,7 +184,7 @@ def want_another(driven: DrivenEngine, pod: PodInfo) -> None:
     [
         (let_go, "the preemptors that are held back are not those whose victims are to leave"),
         (wait_no_more, "victims are evicted for high, which does not wait"),
-        (evict_nothing, "high waits for default/low-0, which is not being evicted"),
+        (evict_nothing, "high waits for default/low-0, which is not evicted"),
         (want_another, "who waits for which victim is noted twice, and differs"),
     ],
 )

@@ -13,10 +13,11 @@ from scheduler.config.load import load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder, PluginLoadError
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.framework.events import EventResource, ObjectKind
-from scheduler.kernel.framework.handle import Handle, HandleError, Lister, SharedState
+from scheduler.kernel.framework.handle import Handle, HandleError, SharedState
 from scheduler.kernel.framework.interface import PermitPlugin, Plugin, PostBindPlugin
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.shared_states import SharedStates, kinds_to_watch
+from scheduler.kernel.framework.services import Lister
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.plugins.default_preemption import DefaultPreemption
 from scheduler.kernel.plugins.default_selector import SERVICE, Workloads

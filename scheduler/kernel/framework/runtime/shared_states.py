@@ -13,7 +13,6 @@ from scheduler.errors import FOREIGN_ERRORS
 from scheduler.kernel.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
 from scheduler.kernel.framework.handle import (
     HandleError,
-    Lister,
     SharedState,
     StateT,
     watched_kinds,
@@ -21,6 +20,7 @@ from scheduler.kernel.framework.handle import (
 from scheduler.kernel.framework.runtime.answers import wrong
 from scheduler.kernel.framework.runtime.framework import Framework
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError, plugin_error
+from scheduler.kernel.framework.services import Lister
 from scheduler.observability.framework_metrics import FrameworkMetrics
 
 _POINT: Final = "SharedState"
