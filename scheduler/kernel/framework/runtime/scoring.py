@@ -228,7 +228,8 @@ class Scoring:
         if not (self._all or self._has_extenders):
             return np.full(len(snapshot.table.alive[rows]), _TOTAL_WITHOUT_PLUGINS)
         start = self._calls.now()
-        active = self._prepare(self._cluster, found.state, pod, snapshot, rows)
+        taking_part = self._cluster_by_needs[pod.needs]
+        active = self._prepare(taking_part, found.state, pod, snapshot, rows)
         start = self._calls.point_done("PreScore", Code.SUCCESS, start)
         total = self._row_local_total(found, pod, snapshot, rows)
         for scored, column in self._columns(active, found.state, pod, snapshot, rows):
