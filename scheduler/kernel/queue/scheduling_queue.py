@@ -25,6 +25,7 @@ from scheduler.kernel.framework.property_changes import pod_scheduling_propertie
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import ACTIVE, UNSCHEDULABLE
+from scheduler.kernel.queue.equivalent_pods import ProbeEnd
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
@@ -322,7 +323,7 @@ class SchedulingQueue(QueuedPods):
         if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
-            self._waking.end_probe(uid, is_rejected=is_known)
+            self._waking.end_probe(uid, ProbeEnd.REJECTED if is_known else ProbeEnd.OTHER)
         if queued.unschedulable_plugins:
             self._active.note_rejection()
         return True

@@ -15,8 +15,11 @@ from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.events import ClusterEvent, EventResource
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import (
+    FOLLOWERS,
     EquivalenceKey,
     EquivalentPods,
+    Follower,
+    ProbeEnd,
     Wake,
     key_of,
 )
@@ -227,21 +230,18 @@ class UnschedulablePods:
             self.probes[uid] = group
         return self.remove(uid)
 
-    def end_probe(self, uid: str, *, is_rejected: bool) -> Step | None:
-        """End a probe; return the next probe and the way to requeue it, or None.
-
-        If the probe `is_rejected` by the plugins that rejected the others, only a pod that is past
-        its deadline, too, may follow. Otherwise the next pod follows: the probe was assumed,
-        rejected by other plugins, gated, changed or deleted.
-        """
+    def end_probe(self, uid: str, end: ProbeEnd = ProbeEnd.OTHER) -> Step | None:
+        """End a probe; return the next probe and the way to requeue it, or None."""
         group = self.probes.pop(uid, None)
         if group is None:
             return None
         group.probe = ""
+        follower = FOLLOWERS[group.wake.woken_by, end]
         following, limit = next(iter(group.members.values())), group.wake.late_before
-        if is_rejected and (limit is None or self.deadlines.of(following.pod_info.uid) >= limit):
-            return None
-        return following, group.wake
+        if follower is Follower.LATE and limit is not None:
+            is_late = self.deadlines.of(following.pod_info.uid) < limit
+            follower = Follower.NEXT if is_late else Follower.NONE
+        return (following, group.wake) if follower is Follower.NEXT else None
 
     def note_rejected(self, uid: str, rejection: Failure) -> bool:
         """Store the failure of a pod here that fits nowhere; an equal pod may have been evaluated.

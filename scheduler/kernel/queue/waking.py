@@ -14,7 +14,7 @@ from scheduler.kernel.framework.events import UNSCHEDULABLE_TIMEOUT, UNSCHEDULED
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import EquivalentPods, Wake
+from scheduler.kernel.queue.equivalent_pods import EquivalentPods, ProbeEnd, Wake
 from scheduler.kernel.queue.hints import Interest, ObservedEvent, QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.moves import Moves
 from scheduler.kernel.queue.pending_events import KEPT, PendingEvents, RequeuePass, Step
@@ -121,10 +121,10 @@ class Waking:
         if group is not None:
             self._due[group] = None
 
-    def end_probe(self, uid: str, *, is_rejected: bool = False) -> None:
+    def end_probe(self, uid: str, end: ProbeEnd = ProbeEnd.OTHER) -> None:
         """Handle the end of a pod's attempt, if it is a probe; another probe may follow."""
         if uid in self._unschedulable.probes:
-            step = self._unschedulable.end_probe(uid, is_rejected=is_rejected)
+            step = self._unschedulable.end_probe(uid, end)
             if step is not None:
                 self._send(*step)
 
@@ -140,7 +140,7 @@ class Waking:
                 return
             if wake.late_before is not None and not queued.gate_failed:
                 self._unschedulable.extend_deadline(uid, wake.late_before)
-            step = self._unschedulable.end_probe(uid, is_rejected=False)
+            step = self._unschedulable.end_probe(uid)
 
     # --- a pass -----------------------------------------------------------------------------------
 

@@ -9,11 +9,13 @@ from tests.unit.docs.drawn import (
     BEGIN,
     BEGIN_CALLS,
     BEGIN_LANES,
+    BEGIN_PROBES,
     END,
     PAGE,
     TESTING,
     calls,
     faults,
+    followers,
     lanes,
     table,
 )
@@ -32,10 +34,11 @@ def test_the_table_of_an_attempt_is_the_codes() -> None:
     assert drawn_in(TEXT) == table()
 
 
-def test_the_tables_of_lanes_and_calls_are_the_codes() -> None:
+def test_the_tables_of_lanes_calls_and_probes_are_the_codes() -> None:
     """`make docs` draws them again."""
     assert drawn_in(TEXT, BEGIN_LANES) == lanes()
     assert drawn_in(TEXT, BEGIN_CALLS) == calls()
+    assert drawn_in(TEXT, BEGIN_PROBES) == followers()
 
 
 def test_the_faults_that_have_a_name_are_those_that_are_planted() -> None:
