@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,9 @@ def test_of_several_recordings_the_time_of_day_tells(recorded: Path, tmp_path: P
 
     assert (early[0], late[0], none[0], unclear[0]) == (0, 0, 2, 2)
     assert "events: identical" in early[1]
+    ended = re.search(r"12:00:00Z: the recording ends before, at 2001-09-09T(\S+)Z;", late[1])
+    assert ended is not None
+    assert "02:46:40" <= ended[1] < "02:47:40"
     assert "no" in none[1]
     assert "it holds 2 recordings; name the files of one" in unclear[1]
     assert "2001-09-09T01:46:40Z" in unclear[1]

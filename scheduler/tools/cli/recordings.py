@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ import msgspec
 from scheduler.daemon.recording.files import Recording, recordings_in
 from scheduler.daemon.recording.records import Header, Record, RecordingError
 from scheduler.memory_file import memory_file
+from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.recorded import RecordedCluster, cluster_of
 
@@ -48,19 +48,36 @@ def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
 
 
 def _began(header: Header) -> str:
-    return f"{datetime.fromtimestamp(header.started, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return _time_text(header.started)
+
+
+def _time_text(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def until(recording: Recording, moment: str | None) -> Iterator[Record]:
     """Return the records up to a time; all of them for None.
+
+    Prints a note if the recording ends before that time.
 
     Raises:
         InputError: the text is no time, or a time before the recording.
     """
     if moment is None:
         return iter(recording)
-    end = recording.header.clock + seconds_at(recording.header, moment)
-    return takewhile(lambda record: record.time <= end, recording)
+    return _until(recording, moment, seconds_at(recording.header, moment))
+
+
+def _until(recording: Recording, moment: str, seconds: float) -> Iterator[Record]:
+    header = recording.header
+    end, last = header.clock + seconds, header.clock
+    for record in recording:
+        if record.time > end:
+            return
+        last = record.time
+        yield record
+    then = _time_text(header.started + last - header.clock)
+    print_note(f"--at {moment}: the recording ends before, at {then}; this is its last state.")
 
 
 def seconds_at(header: Header, moment: str) -> float:
