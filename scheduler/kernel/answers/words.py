@@ -226,8 +226,10 @@ def _spread(found: SpreadObstacle) -> str:
     )
     if found.missing_key:
         text += f", {found.missing_key} lack the label"
-    if found.domain_count < found.min_domains:
-        text += f"; {found.domain_count} domains of at least {found.min_domains}"
+    if not found.domain_count:
+        text += "; there are no domains"
+    elif found.domain_count < found.min_domains:
+        text += f"; {found.domain_count} domains, minDomains {found.min_domains}"
     if found.domains:
         shown = found.domains[:_DOMAINS_SHOWN]
         counts = ", ".join(f"{each.domain} {each.pods}" for each in shown)

@@ -106,8 +106,15 @@ WEB = (PodOnNode("shop/web-0", "n1"),)
             ),
             (
                 "topologySpreadConstraints[0] spreads app=web per zone, maxSkew 1: 4 nodes "
-                "rejected, 1 lack the label; 2 domains of at least 3; pods: a 0, b 2; the skew "
+                "rejected, 1 lack the label; 2 domains, minDomains 3; pods: a 0, b 2; the skew "
                 "would be up to 3"
+            ),
+        ),
+        (
+            SpreadObstacle("", "rack", 1, 1, "app=web", 4, 4, 0, 0, ()),
+            (
+                "the profile spreads app=web per rack, maxSkew 1: 4 nodes rejected, 4 lack the "
+                "label; there are no domains"
             ),
         ),
         (
