@@ -35,6 +35,9 @@ from scheduler.daemon.client.urls import EXPECTED, is_http_url
 EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
 """Credentials are renewed this long before they expire."""
 
+_OIDC: Final = "oidc"
+"""The only auth-provider of kubectl since 1.26; the others became exec plugins."""
+
 _FILES: Final = (
     ("cluster", "certificate-authority"),
     ("user", "tokenFile"),
@@ -261,6 +264,13 @@ def _check(config: dict[str, Any], context: str, where: str) -> None:
         entry = _entry(config, f"{kind}s", str(body[kind]), f"{where}: context {name}", "")
         content = entry.safe_get(kind) or {}
         _check_data(content, f"{where}: {kind} {body[kind]}")
+        provider = (content.get("auth-provider") or {}).get("name")
+        if provider not in (None, _OIDC):
+            # The package would continue without credentials, or with advice about its own code.
+            raise ConnectionConfigError(
+                f"{where}: user {body[kind]}: auth-provider: expected {_OIDC}, got {provider}; "
+                "clouds have an exec plugin, such as gke-gcloud-auth-plugin or kubelogin"
+            )
         server = str(content.get("server", ""))
         if kind == "cluster" and not is_http_url(server):
             raise ConnectionConfigError(

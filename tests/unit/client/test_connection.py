@@ -367,6 +367,10 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         lambda d: kubeconfig(d, {"tokenFile": "none"}),
         "user: tokenFile: there is no file none",
     ),
+    "auth-provider of a cloud": (
+        lambda d: kubeconfig(d, {"auth-provider": {"name": "azure"}}),
+        "user u: auth-provider: expected oidc, got azure; clouds have an exec plugin",
+    ),
     "exec plugin not installed": (
         lambda d: kubeconfig(d, _exec("/no/such/plugin")),
         "exec plugin /no/such/plugin: cannot be run: No such file or directory",
