@@ -11,6 +11,7 @@ and what is written to the status of claims. These differences are meant, and ar
 - A pod is nominated while PreBind writes its claims: not by the judge, see `e2e/oracle`.
 - A node whose PreBind is under way is deleted: no such node is.
 - A pod whose PreBind is under way is deleted or bound by others: no such pod is.
+- A pod whose PreBind is under way is preempted: a history ends before.
 - Any of several claims is deallocated if no node fits: a history ends before.
 - A claim is deleted, or gets other devices, while it is in flight: no such thing happens to it.
 - A pod with a nomination was gated when it came: a history ends before it is tried.
@@ -353,6 +354,8 @@ class HistoryWithClaims(History):
             self._send(instruction)
         elif not isinstance(instruction, Cancel):
             super()._carry_out(instruction)
+        elif any(instruction.attempt == attempt for attempt, _ in self._to_write.values()):
+            self._end_before()
 
     def _pre_bind(self, number: int) -> None:
         attempt = self.engine.attempts[number]

@@ -16,11 +16,15 @@ CLASSES = {
 MODELS = ("fast", "slow", "slow")
 FINALIZER = "resource.kubernetes.io/delete-protection"
 TEMPLATE = "template"
+PREEMPTING = 0.5
+"""The share of cases whose pods may preempt others."""
 
 
 def make_claims_history_case(seed: int) -> Object:
     """Make the objects of one seed; the same seed always makes the same objects."""
-    case, draw = make_case_of(seed, None), Draw(f"history with claims:{seed}")
+    preemption = Draw(f"history with claims and preemption:{seed}")
+    case = make_case_of(seed, preemption if preemption.maybe(PREEMPTING) else None)
+    draw = Draw(f"history with claims:{seed}")
     objects = case["objects"]
     nodes = [each["metadata"]["name"] for each in objects if each["kind"] == "Node"]
     added = [device_class(name, expression) for name, expression in CLASSES.items()]
