@@ -97,10 +97,11 @@ func devicesOf(pod *v1.Pod, taken []*resourceapi.ResourceClaim) map[string][]Dev
 		for _, result := range claim.Status.Allocation.Devices.Results {
 			results = append(results, deviceAnswer(result))
 		}
-		if claim.Name != extendedResources {
-			devices[called[claim.Name][0]] = results
-			called[claim.Name] = called[claim.Name][1:]
+		if names := called[claim.Name]; len(names) > 0 {
+			devices[names[0]] = results
+			called[claim.Name] = names[1:]
 		} else if len(results) > 0 {
+			// The pod has no name for the claim of its extended resources, in memory or made before.
 			devices[extendedResources] = results
 		}
 	}
