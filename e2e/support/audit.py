@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -57,6 +58,9 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
+_START: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/'
+
+
 def read_audit_log(path: Path) -> Iterator[AuditEvent]:
     """Yield the completed requests in ``path``, in the order of their responses.
 
@@ -69,6 +73,7 @@ def read_audit_log(path: Path) -> Iterator[AuditEvent]:
             for line in lines:
                 # The last line may be incomplete while the API server writes it.
                 if line.endswith(b"\n"):
-                    event = decoder.decode(line)
+                    # A server that is killed leaves a line cut off; the next one continues it.
+                    event = decoder.decode(line[max(0, line.rfind(_START)) :])
                     if event.stage == "ResponseComplete":
                         yield event

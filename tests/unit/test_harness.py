@@ -11,6 +11,7 @@ import pytest
 from apistub import Sandbox
 from e2e.support import rights
 from e2e.support.api import ApiRefusedError
+from e2e.support.audit import read_audit_log
 from e2e.support.cluster import Cluster
 from e2e.support.devices import DRIVER, RESOURCE, Devices
 from e2e.support.loops import LoopThread
@@ -228,3 +229,15 @@ def test_a_collection_is_deleted_although_its_answer_is_missing(
     world.cluster.delete_all(path)
 
     assert failures == []
+
+
+def test_an_audit_log_is_read_across_a_kill_of_the_api_server(tmp_path: Path) -> None:
+    """It leaves a line cut off, which the server that is started next continues."""
+    start = '{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata"'
+    times = '"requestReceivedTimestamp":"","stageTimestamp":""'
+    whole = f'{start},"stage":"ResponseComplete","verb":"VERB","user":{{}},{times}}}\n'
+    path = tmp_path / "audit.log"
+    lines = [whole.replace("VERB", "get"), start, ',"stage":"Resp', whole.replace("VERB", "list")]
+    path.write_text("".join(lines))
+
+    assert [event.verb for event in read_audit_log(path)] == ["get", "list"]
