@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scheduler.api.devices import AllocationResult, ResourceClaim, ResourceSliceSpec
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.allocator import (
-    ALLOCATABLE,
     CANNOT_ALLOCATE,
     FAILED,
     INVALID_POOLS,
     INVALID_POOLS_SEEN,
+    NOT_ALLOCATABLE,
     TIMED_OUT,
     Allocator,
 )
@@ -57,6 +57,8 @@ REASONS: Final = (
 _NOT_AVAILABLE, _STALE, _CANNOT_FIT, _CANNOT_ALLOCATE, _INVALID = (
     np.uint64(1 << index) for index in range(len(REASONS))
 )
+_BITS_OF_CODE: Final = np.zeros(INVALID_POOLS + 1, np.uint64)
+_BITS_OF_CODE[[NOT_ALLOCATABLE, INVALID_POOLS]] = _CANNOT_ALLOCATE, _INVALID
 
 
 class TimedOutError(AllocationError):
@@ -120,15 +122,21 @@ class DeviceDecision:
         self._by_resources: dict[frozenset[str], int] = {}
         self.unavailable: dict[int, NDArray[np.bool_]] = {}
         self._to_allocate = claims.to_allocate()
+        self._allocated = [
+            (index, claim, claim.status.allocation)
+            for index, claim in enumerate(claims)
+            if claim.status.allocation is not None
+        ]
         # Upstream scores only pods with a claim to allocate, the one for extended resources
         # included; also on nodes where no device serves them.
-        self._score_of_allocated = sum(
-            alternatives_score(claim, claim.status.allocation.devices.results)
-            for claim in claims
-            if claim.status.allocation is not None and self._to_allocate
-        )
+        self._score_of_allocated = 0
+        if self._to_allocate:
+            self._score_of_allocated = sum(
+                alternatives_score(claim, allocation.devices.results)
+                for _, claim, allocation in self._allocated
+            )
         self._unusable = {
-            index for index, claim in enumerate(claims) if _is_unusable(claim, overdue)
+            index for index, claim, _ in self._allocated if _is_unusable(claim, overdue)
         }
 
     def bits(self, rows: Rows) -> Bits:
@@ -197,10 +205,7 @@ class DeviceDecision:
     ) -> Iterator[tuple[ResourceClaim, NDArray[np.intp], NDArray[np.intp]]]:
         """The allocated claims with devices that some rows do not reach; those rows; all others."""
         every = self._snapshot.table.live_rows()
-        for index, claim in enumerate(self._claims):
-            allocation = claim.status.allocation
-            if allocation is None:
-                continue
+        for index, claim, allocation in self._allocated:
             reaches = np.zeros(len(self._known), np.bool_)
             if index not in self._unusable:
                 reaches[every] = _where(allocation).matches(self._snapshot, every)
@@ -213,10 +218,11 @@ class DeviceDecision:
     def _judge_new(self, rows: Rows) -> None:
         """Judge the rows that have not been judged before."""
         known = self._known[rows]
-        if known.all():
+        count = np.count_nonzero(known)
+        if count == len(known):
             return
         # Mostly `rows` is a slice of all rows, which takes no copies.
-        new = self._indices(rows)[~known] if known.any() else rows
+        new = self._indices(rows)[~known] if count else rows
         self._judge(new)
         self._known[new] = True
 
@@ -240,42 +246,34 @@ class DeviceDecision:
         if self._score_of_allocated:
             self._scores[rows] = self._score_of_allocated
         if case.allocator is not None:
-            rows = self._judge_to_allocate(case, case.allocator, rows)
-        if not case.claims and not self._claims.own:
-            return
-        for index, claim in enumerate(self._claims):
-            allocation = claim.status.allocation
-            if allocation is None:
-                continue
-            elsewhere = rows = self._indices(rows)
+            self._judge_to_allocate(case, case.allocator, rows)
+        if self._allocated and (case.claims or self._claims.own):
+            rows = self._indices(rows)
+            self._judge_allocated(rows[self._bits[rows] == 0])
+
+    def _judge_to_allocate(self, case: _Case, allocator: Allocator, rows: Rows) -> None:
+        """Judge whether the claims of a case can be allocated; a few operations over all rows."""
+        codes, scores = allocator.judge()
+        if allocator.plan.has_alternatives:
+            self._scores[rows] += scores[rows]
+        codes = codes[rows]
+        if codes.max(initial=0) > INVALID_POOLS:
+            for code in (FAILED, TIMED_OUT):
+                failed = self._indices(rows)[codes == code]
+                if len(failed):
+                    self._fail(case, int(failed[0]), code)
+        self._bits[rows] = _BITS_OF_CODE[codes]
+
+    def _judge_allocated(self, rows: NDArray[np.intp]) -> None:
+        """Judge whether the allocated claims can be used."""
+        for index, _, allocation in self._allocated:
+            elsewhere = rows
             if index not in self._unusable:
-                where = _where(allocation)
-                elsewhere = rows[~where.matches(self._snapshot, rows)]
+                elsewhere = rows[~_where(allocation).matches(self._snapshot, rows)]
             if len(elsewhere):
                 known = self.unavailable.setdefault(index, np.zeros(len(self._known), np.bool_))
                 known[elsewhere] = True
                 self._bits[elsewhere] = _NOT_AVAILABLE
-
-    def _judge_to_allocate(self, case: _Case, allocator: Allocator, rows: Rows) -> Rows:
-        """The rows on which the claims of a case can be allocated.
-
-        Cost: a few operations over all rows per pod, if the claims can be allocated on all of them.
-        """
-        codes, scores = allocator.judge()
-        if scores.any():
-            self._scores[rows] += scores[rows]
-        codes = codes[rows]
-        if not codes.any():
-            return rows
-        rows = self._indices(rows)
-        for code in (FAILED, TIMED_OUT):
-            failed = rows[codes == code]
-            if len(failed):
-                self._fail(case, int(failed[0]), code)
-        self._bits[rows[codes != ALLOCATABLE]] = _CANNOT_ALLOCATE
-        self._bits[rows[codes == INVALID_POOLS]] = _INVALID
-        left: NDArray[np.intp] = rows[codes == ALLOCATABLE]
-        return left
 
     def _fail(self, case: _Case, row: int, code: int) -> None:
         """Raise the error of a row, in upstream's words.

@@ -140,15 +140,15 @@ class Judging:
             if here is not None:
                 verdicts[(verdicts == TRUE) & ~here] = FALSE
             codes = _OF_VERDICT[verdicts]
-            usable = codes == USABLE
+            usable, misfits = codes == USABLE, ~asked.fits(usage, rows)
             blocked = ~asked.tolerated(usage)[taint_sets] | short
-            if not ask.is_admin:
-                blocked |= in_use
-            codes[usable & ~asked.fits(usage, rows)] = SKIPPED
-            usable = codes == USABLE
-            codes[usable & blocked] = BLOCKED if ask.is_all else SKIPPED
-            if not (ask.is_all or ask.is_admin):
-                codes[in_use] = SKIPPED
+            if ask.is_all:
+                codes[usable & (blocked if ask.is_admin else blocked | in_use)] = BLOCKED
+                codes[usable & misfits] = SKIPPED
+            else:
+                codes[usable & (blocked | misfits)] = SKIPPED
+                if not ask.is_admin:
+                    codes[in_use] = SKIPPED
             found.append(codes)
         return found
 
@@ -261,7 +261,10 @@ def may_be_taken(codes: Sequence[Codes]) -> Rows:
     """The positions of the devices that some request may take, from their codes by request."""
     if not codes:
         return NO_ROWS
-    places: Rows = np.logical_or.reduce([each != SKIPPED for each in codes]).nonzero()[0]
+    found = codes[0] != SKIPPED
+    for each in codes[1:]:
+        found |= each != SKIPPED
+    places: Rows = found.nonzero()[0]
     return places
 
 

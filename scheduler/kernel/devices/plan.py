@@ -166,6 +166,11 @@ class AllocationPlan:
         return any(ask.is_all for ask in self.asks)
 
     @property
+    def has_alternatives(self) -> bool:
+        """Whether any request is a prioritized list, whose choice scores a node."""
+        return any(ask.parent for ask in self.asks)
+
+    @property
     def only_counts(self) -> bool:
         """Whether a single request needs only a number of matching devices."""
         return len(self.asks) == 1 and not self.has_all and not self.attributes
