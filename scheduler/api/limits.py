@@ -12,6 +12,7 @@ from typing import Final
 
 from scheduler.api.objects import NodeAffinitySpec, NodeSelectorTerm, PodSpec
 from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo
 
 MAX_RESOURCE_NAMES: Final = 512
 """Different resources that the containers of a pod request together."""
@@ -43,11 +44,11 @@ def exceeded_limit(shape: PodShape) -> str:
     return shape.exceeded_limit
 
 
-def demands_on_nodes(shape: PodShape) -> int:
+def demands_on_nodes(pod: PodInfo) -> int:
     """Estimate the number of a pod's demands that a decision evaluates on all nodes."""
-    spec, affinity = shape.spec, shape.affinity
+    shape, spec, affinity = pod.shape, pod.spec, pod.shape.affinity
     demands = len(shape.requests) + len(spec.topology_spread_constraints) + len(spec.volumes)
-    demands += len(spec.resource_claims)
+    demands += len(pod.resource_claims)
     if affinity is not None:
         demands += len(affinity.required) + len(affinity.required_anti)
         demands += len(affinity.preferred) + len(affinity.preferred_anti)

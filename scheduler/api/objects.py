@@ -352,8 +352,8 @@ class PodSchedulingGroup(ApiStruct, frozen=True):
 class PodSpec(ApiStruct, frozen=True):
     """The specification of a pod.
 
-    Invariant: after `pod_info`, `node_name` is empty and `volumes` holds only images; the rest is
-    in `Pod.node_name` and `Pod.volumes`, so that pods of one workload share one spec.
+    Invariant: after `pod_info`, `node_name` and `resource_claims` are empty, and `volumes` holds
+    only images. Fields of `Pod` have the rest, so that pods of one workload share one spec.
     """
 
     containers: tuple[Container, ...] = ()
@@ -421,6 +421,8 @@ class Pod(ApiStruct, frozen=True):
     """Its claims and inline disks: a pod of a StatefulSet has claims of its own."""
     start_time: str | None = None
     """`status.startTime`, which pods of equal status do not share."""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    """`spec.resourceClaims`, which may name claims of its own."""
 
 
 # --- nodes --------------------------------------------------------------------------------------

@@ -22,11 +22,10 @@ EVERY_NEED: Final = VOLUMES | DEVICES
 
 OWN_FIELDS: Final = {
     "affinity": None,
-    "resource_claims": (),
     "scheduling_group": None,
     "topology_spread_constraints": (),
 }
-"""Fields that often differ between otherwise equal pods: they name groups, claims or labels."""
+"""Fields that often differ between otherwise equal pods: they name groups or labels."""
 _OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in OWN_FIELDS]
 
 
@@ -45,7 +44,7 @@ class PodShape:
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
         exceeded_limit: the result of `scheduler.api.limits`; None until it is computed.
-        needs: DEVICES if such a pod may need devices.
+        needs: DEVICES if such a pod requests resources that devices may serve.
         limits: the limits of its containers; empty where they cannot be read.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
     """
@@ -85,8 +84,7 @@ class PodShape:
             self._add_up(pod, is_reported=is_reported)
         else:
             self._share_with(alike)
-        needs_devices = pod.spec.resource_claims or any(map(may_be_devices, self.requests))
-        self.needs = DEVICES if needs_devices else 0
+        self.needs = DEVICES if any(map(may_be_devices, self.requests)) else 0
 
     @property
     def limits(self) -> dict[str, int]:

@@ -10,18 +10,19 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 import msgspec
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from scheduler.api.objects import (
     NO_ANNOTATIONS,
     OwnerReference,
     Pod,
     PodMeta,
+    PodResourceClaim,
     PodSpec,
     PodStatus,
     Volume,
 )
-from scheduler.api.pod_shape import OWN_FIELDS, VOLUMES, PodShape
+from scheduler.api.pod_shape import DEVICES, OWN_FIELDS, VOLUMES, PodShape
 from scheduler.api.quantity import QuantityError
 from scheduler.api.selectors import SelectorError
 
@@ -41,7 +42,7 @@ class InvalidPodError(ValueError):
 
 
 class PodKind:
-    """Pods that differ in names, volumes, nodes and status only; compared by identity.
+    """Pods that differ in names, volumes, claims, nodes and status only; compared by identity.
 
     Pods of one kind also have equal annotations about their expected ends.
 
@@ -49,12 +50,13 @@ class PodKind:
 
     Attributes:
         shape, namespace, labels, owners: the values that its pods share.
-        created, status: those of the last decoded pod, shared with the next pod if equal.
+        created, status, claims: those of the last decoded pod, shared with the next pod if equal.
         signature: see `scheduler.kernel.framework.runtime.pod_classes`.
     """
 
     __slots__ = (
         "__weakref__",
+        "claims",
         "created",
         "labels",
         "namespace",
@@ -77,6 +79,7 @@ class PodKind:
         self.owners = owners
         self.created: str | None = None
         self.status = _NO_STATUS
+        self.claims: tuple[PodResourceClaim, ...] = ()
         self.signature: object = None
 
 
@@ -140,8 +143,15 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     @property
     def needs(self) -> int:
         """Parts of the pod that only some plugins use: VOLUMES, DEVICES, or both as a sum."""
-        needs = self.kind.shape.needs
-        return needs | VOLUMES if self.pod.volumes else needs
+        pod, needs = self.pod, self.kind.shape.needs
+        if pod.resource_claims:
+            needs |= DEVICES
+        return needs | VOLUMES if pod.volumes else needs
+
+    @property
+    def resource_claims(self) -> tuple[PodResourceClaim, ...]:
+        """spec.resourceClaims."""
+        return self.pod.resource_claims
 
     @property
     def is_terminating(self) -> bool:
@@ -151,8 +161,8 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     def on_node(self, node_name: str) -> "PodInfo":
         """Return the pod assumed on a node."""
         pod = self.pod
-        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes, pod.start_time)
-        return PodInfo(assumed, self.kind)
+        rest = (pod.volumes, pod.start_time, pod.resource_claims)
+        return PodInfo(Pod(pod.metadata, pod.spec, pod.status, node_name, *rest), self.kind)
 
     def with_spec(self, spec: PodSpec) -> "PodInfo":
         """Return the pod with another specification; its kind is not shared.
@@ -162,7 +172,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
             SelectorError: a selector cannot be read.
         """
         pod, kind = self.pod, self.kind
-        other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes, pod.start_time)
+        other = replace(pod, spec=spec)
         shape = PodShape(other, is_reported=_has_resize_state(other))
         return PodInfo(other, PodKind(shape, kind.namespace, kind.labels, kind.owners))
 
@@ -183,9 +193,10 @@ _kinds: WeakValueDictionary[bytes, PodKind] = WeakValueDictionary()
 def pod_info(pod: Pod) -> PodInfo:
     """Return the pod with its kind; the parts that are equal to those of other pods are shared.
 
-    The pod must be freshly decoded, as the function changes it. It moves the node name and volumes
-    out of the specification and the start time out of the status. It replaces equal specifications,
-    labels and statuses by shared objects, and drops fields that scheduling never reads.
+    The pod must be freshly decoded, as the function changes it. It moves the node name, the volumes
+    and the claims out of the specification and the start time out of the status. It replaces equal
+    specifications, labels and statuses by shared objects, and drops fields that scheduling never
+    reads.
 
     Raises:
         InvalidPodError: a quantity or selector in the pod cannot be read.
@@ -202,6 +213,9 @@ def pod_info(pod: Pod) -> PodInfo:
         force_setattr(pod.status, "start_time", None)
     if pod.spec.volumes:
         _move_volumes(pod)
+    if pod.spec.resource_claims:
+        force_setattr(pod, "resource_claims", pod.spec.resource_claims)
+        force_setattr(pod.spec, "resource_claims", ())
     if pod.status.conditions:
         _drop_unread_conditions(pod)
     kind = _shared_kind(pod, _shared_shape(pod))
@@ -219,6 +233,10 @@ def _share(pod: Pod, kind: PodKind) -> None:
         kind.created = meta.creation_timestamp
     if pod.status != kind.status:
         kind.status = pod.status
+    if pod.resource_claims:
+        if pod.resource_claims != kind.claims:
+            kind.claims = pod.resource_claims
+        force_setattr(pod, "resource_claims", kind.claims)
     force_setattr(meta, "labels", kind.labels)
     force_setattr(meta, "creation_timestamp", kind.created)
     force_setattr(meta, "owner_references", kind.owners)
@@ -261,7 +279,7 @@ def _shared_shape(pod: Pod) -> PodShape:
         key = sha256(text + resize).digest()
     shape = _shapes.get(key)
     if shape is None:
-        common = msgspec.structs.replace(pod.spec, **OWN_FIELDS)
+        common = replace(pod.spec, **OWN_FIELDS)
         rest = sha256(_encoder.encode(common) + resize).digest()
         try:
             shape = PodShape(pod, is_reported=resized, alike=_alike.get(rest))

@@ -19,7 +19,15 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.disruption_budgets import DisruptionBudget
-from scheduler.api.objects import Node, Pod, PodMeta, PodSpec, PodStatus, Volume
+from scheduler.api.objects import (
+    Node,
+    Pod,
+    PodMeta,
+    PodResourceClaim,
+    PodSpec,
+    PodStatus,
+    Volume,
+)
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo, pod_info
@@ -117,6 +125,8 @@ class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_li
     node_name: str
     volumes: tuple[Volume, ...]
     attempt: int | None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    """In older recordings the specification has them."""
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="spec"):
@@ -229,6 +239,7 @@ class Writer:
             wire.node_name,
             wire.volumes,
             attempt,
+            wire.resource_claims,
         )
 
 
@@ -289,9 +300,10 @@ class Reader:
     def _event(self, read: _ReadLine | _PodLine[msgspec.Raw]) -> Event:
         if isinstance(read, _PodLine):
             spec = self._specs[read.spec]
+            # `pod_info` takes claims from the specification, as an API server sends them.
+            spec = replace(spec, resource_claims=read.resource_claims or spec.resource_claims)
             pod = pod_info(Pod(read.metadata, spec, read.status, read.node_name))
             if read.volumes:
-                # `pod_info` takes volumes from the specification, as an API server sends them.
                 pod = replace(pod, pod=replace(pod.pod, volumes=read.volumes))
             return ObjectSet("pods", pod) if read.attempt is None else PodRead(read.attempt, pod)
         event: Event | _Set | _Read = _event_decoder.decode(read.event)

@@ -119,7 +119,7 @@ class Ahead:
         for number, pod in enumerate(self._pods):
             if len(placed) + len(self._pods) - number < self._needed:
                 return False
-            if pod.kind is failed and not (pod.pod.volumes or pod.spec.resource_claims):
+            if pod.kind is failed and not (pod.pod.volumes or pod.resource_claims):
                 continue
             if not self._has_place(pod, rows, placed):
                 failed = pod.kind

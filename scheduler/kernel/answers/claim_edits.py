@@ -50,7 +50,7 @@ class Written:
         }
         names = {
             statuses.get(each.name): each.resource_claim_template_name
-            for each in pod.spec.resource_claims
+            for each in pod.resource_claims
             if each.resource_claim_template_name is not None
         }
         self.templates = {claim.key: names.get(claim.metadata.name) or "" for claim in claims}

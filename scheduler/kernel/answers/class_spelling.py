@@ -17,7 +17,7 @@ from scheduler.kernel.snapshot import Snapshot
 
 def class_guesses(trials: Trials) -> Iterator[Guess]:
     """Yield for each unknown name the most similar class, and the nodes that would fit with it."""
-    if trials.devices is None or not trials.pod.spec.resource_claims:
+    if trials.devices is None or not trials.pod.resource_claims:
         return
     catalog, snapshot = trials.devices.catalog, trials.snapshot
     try:

@@ -123,7 +123,7 @@ class ClaimCatalog(SharedState):
 
     def may_need_devices(self, pod: PodInfo) -> bool:
         """Whether a pod has claims, or requests resources that a device class serves."""
-        return bool(pod.spec.resource_claims) or self.may_serve_resources(pod)
+        return bool(pod.resource_claims) or self.may_serve_resources(pod)
 
     def may_serve_resources(self, pod: PodInfo) -> bool:
         """Whether a device class serves one of the resources that a pod requests."""

@@ -96,7 +96,7 @@ def claims_of(
     Raises:
         ClaimProblem: a claim is missing, being deleted, or another pod's.
     """
-    for each in pod.spec.resource_claims:
+    for each in pod.resource_claims:
         name = _name_of(pod, each)
         if name is None:
             continue

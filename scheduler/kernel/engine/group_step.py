@@ -8,7 +8,7 @@ processor among 5,000 nodes (`python -m bench.bounds`). A gang of 1,000 takes 45
 from typing import Final
 
 from scheduler.api.limits import demands_on_nodes
-from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo
 
 UNITS: Final = 2048
 """Units of a step: enough to begin, place and settle some 680 equal members, or 75 that differ."""
@@ -22,9 +22,9 @@ READ: Final = 8
 """Number of pods whose ends are read for one unit."""
 
 
-def cost_of_look(shape: PodShape) -> int:
+def cost_of_look(pod: PodInfo) -> int:
     """The units of a search for the node of a pod that is unlike the one before."""
-    return LOOKED * (1 + demands_on_nodes(shape))
+    return LOOKED * (1 + demands_on_nodes(pod))
 
 
 class GroupStep:

@@ -214,7 +214,7 @@ class GroupTrial:
     def _guarded(
         self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
     ) -> tuple[NDArray[np.intp] | None, Status]:
-        self._step.spend(cost_of_look(pod.shape))
+        self._step.spend(cost_of_look(pod))
         framework, advice = self.framework, self._advice.get(pod.uid)
         found = self._algorithm.schedule_pod(
             framework, pod, self.world, self.nominated, within, advice

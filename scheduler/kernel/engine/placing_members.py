@@ -150,7 +150,7 @@ class PlacingMembers:
         too_much = exceeded_limit(pod.shape)
         if too_much:
             return Failure(too_much, is_rejection=True)
-        self._step.spend(cost_of_look(pod.shape))
+        self._step.spend(cost_of_look(pod))
         batch.catch_up()
         found = self._asking.found(member)
         if found is None:

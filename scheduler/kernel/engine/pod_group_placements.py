@@ -237,7 +237,7 @@ class PodGroupPlacements:
         for equal in _by_kind(pods):
             found = view.look(equal[0])
             is_new = id(found.pod_class) not in of_class
-            self.step.spend(cost_of_look(equal[0].shape) if is_new else 1)
+            self.step.spend(cost_of_look(equal[0]) if is_new else 1)
             of_class.setdefault(id(found.pod_class), (found, []))[1].extend(equal)
             yield
         fit = []

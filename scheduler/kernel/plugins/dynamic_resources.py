@@ -164,7 +164,7 @@ class DynamicResources(
     @override
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Reject pods until all their claims exist."""
-        if not pod.spec.resource_claims:
+        if not pod.resource_claims:
             return SUCCESS
         try:
             for _ in claims_of(pod, self._catalog.claims):

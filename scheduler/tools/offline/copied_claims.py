@@ -58,7 +58,7 @@ def _with_own_devices(
         each.name: each.resource_claim_name for each in like.pod.status.resource_claim_statuses
     }
     statuses, made = [], []
-    for each in like.spec.resource_claims:
+    for each in like.resource_claims:
         source = claims.get(f"{like.namespace}/{named.get(each.name)}")
         if each.resource_claim_template_name is None or source is None:
             continue

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from scheduler.api.objects import (
     Node,
     OwnerReference,
-    Pod,
     PodMeta,
     PodStatus,
     controller_of as controller_of_object,
@@ -279,7 +278,8 @@ def _add_pods(
 
 
 def _info(pod: PodInfo, metadata: PodMeta) -> PodInfo:
-    fresh = Pod(metadata, pod.pod.spec, PodStatus(phase="Pending"), "", pod.pod.volumes)
+    pending = PodStatus(phase="Pending")
+    fresh = replace(pod.pod, metadata=metadata, status=pending, node_name="", start_time=None)
     return PodInfo(fresh, pod.kind)
 
 

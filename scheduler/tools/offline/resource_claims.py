@@ -121,7 +121,7 @@ def catalog_of(engine: Engine) -> ClaimCatalog | None:
 def what_claims_are(engine: Engine, pod: PodInfo) -> Hashable:
     """Return a key, equal for pods of one kind with equal requests and allocations of claims."""
     catalog = catalog_of(engine)
-    if catalog is None or not pod.spec.resource_claims:
+    if catalog is None or not pod.resource_claims:
         return None
     try:
         claims = [claim for _, claim in claims_of(pod, catalog.claims)]

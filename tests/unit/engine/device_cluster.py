@@ -209,7 +209,7 @@ class DeviceCluster(TimedCluster):
 
 
 def claims_of(pod: PodInfo) -> list[str]:
-    return [each.name for each in pod.spec.resource_claims]
+    return [each.name for each in pod.resource_claims]
 
 
 def devices_of(allocation: AllocationResult) -> Iterator[Device]:

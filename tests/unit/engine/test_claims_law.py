@@ -85,7 +85,7 @@ class History(World):
         for bind in under_test.binds:
             pod = self.waiting.pop(bind.name, None)
             if pod is not None:
-                claims = [each.resource_claim_name for each in pod.spec.resource_claims]
+                claims = [each.resource_claim_name for each in pod.resource_claims]
                 bound = pod_of(*claims, name=bind.name, schedulerName="test", nodeName=bind.node)
                 self.now("pods", bind.name, bound)
         self.later(BACK_OFF)

@@ -169,7 +169,7 @@ class TimedCluster(GroupedCluster):
             preemption_policy=known.spec.preemption_policy,
             expected_duration=annotations.expected_duration,
             owner_references=known.pod.metadata.owner_references,
-            claims=[each.name for each in known.spec.resource_claims],
+            claims=[each.name for each in known.resource_claims],
             **{
                 "nominated_node_name": known.pod.status.nominated_node_name,
                 "start_time": known.pod.start_time,

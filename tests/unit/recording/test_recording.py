@@ -213,6 +213,43 @@ def test_a_pods_volumes_are_read_as_they_were_written(sources: tuple[str, ...]) 
     assert len(pod.pod.volumes) == len(set(sources) - {"image", "emptyDir"})
 
 
+def claiming(pod: str, claim: str) -> PodInfo:
+    wire = {
+        "metadata": {"name": pod, "namespace": "ns", "uid": pod},
+        "spec": {
+            "containers": [{"name": "c"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
+        },
+    }
+    return PODS.decode(msgspec.json.encode(wire))
+
+
+def test_pods_of_one_kind_have_claims_of_their_own() -> None:
+    """The specification, which they share, names none."""
+    pods = [claiming("p", "one"), claiming("q", "two")]
+
+    read = there_and_back(*(ObjectSet("pods", pod) for pod in pods))
+
+    assert read == [ObjectSet("pods", pod) for pod in pods]
+    assert pods[0].kind is pods[1].kind
+
+
+def test_claims_that_a_recording_has_in_the_specification_are_those_of_its_pods() -> None:
+    """As versions wrote it for which pods with different claims were of different kinds."""
+    writer, written = Writer(), bytearray()
+    pods = [claiming("p", "one"), claiming("q", "one")]
+    for pod in pods:
+        writer.write(written, ObjectSet("pods", pod), 0.1, ())
+    spec, *lines = map(msgspec.json.decode, bytes(written).splitlines())
+    spec[2]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "one"}]
+    older = [spec, *(line[:-1] for line in lines)]
+    assert [line[-1] for line in lines] == [spec[2]["resourceClaims"]] * 2
+
+    records = list(Reader().records(iter(map(msgspec.json.encode, older))))
+
+    assert [record.event for record in records] == [ObjectSet("pods", pod) for pod in pods]
+
+
 META = {"name": "o", "namespace": "ns", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
 SELECTOR = {
     "matchLabels": {"a": "b"},
