@@ -21,7 +21,7 @@ from e2e.support.devices import (
     make_device_pod,
     readers_of,
 )
-from e2e.support.faults import Hold
+from e2e.support.faults import Answer, Hold
 from e2e.support.objects import Json, make_nodes
 from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
@@ -163,6 +163,34 @@ def test_the_pod_is_deleted_before_it_is_bound(
         held.go_on()
 
         held.another_gets_the_device()
+
+
+def test_the_pod_is_deleted_after_its_binding_was_refused(
+    cluster: Cluster,
+    namespace: str,
+    devices: Devices,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+) -> None:
+    """It never gets another attempt; the controller releases the allocation."""
+    method, path = BINDING
+    cluster.create_nodes(make_nodes(1))
+    devices.offer(NODE, 1)
+    with FaultProxy(scheduler_kubeconfig(cluster)) as proxy, devices.watched() as watch:
+        proxy.add(Answer(403), method=method, path=path)
+        run_stowage(proxy.kubeconfig(tmp_path / "proxy.kubeconfig"))
+        held = Held(cluster, namespace, devices, lambda: None)
+        cluster.create_pods([make_device_pod("first", namespace, claim="first")])
+        devices.claim(namespace, "first")
+        wait_for(
+            lambda: cluster.events(namespace, "FailedScheduling", about="first"), "the refusal"
+        )
+        assert readers_of(held.claims()["first"]) == ["first"]
+        cluster.delete_pods(namespace, ["first"])
+
+        held.another_gets_the_device()
+        assert devices_of(held.claims()["first"]) == []
+    assert watch.doubles == []
 
 
 def test_the_class_is_deleted(held: Held) -> None:

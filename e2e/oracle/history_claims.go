@@ -188,11 +188,15 @@ func (c *answeringClaims) Patch(ctx context.Context, name string, _ types.PatchT
 	}
 	user := patch.Status.ReservedFor[0].UID
 	if !c.history.needsNode(user) {
-		// Stowage leaves the reservations of such a pod: see "Decided otherwise" in docs/parity.md.
+		// Stowage leaves such reservations, and the last one: see "Decided otherwise" in docs/parity.md.
 		return nil, errors.New("the pod needs no node")
 	}
-	if held, err := c.Get(ctx, name, metav1.GetOptions{}); err != nil || !isReservedFor(held, user) {
+	held, err := c.Get(ctx, name, metav1.GetOptions{})
+	if err != nil || !isReservedFor(held, user) {
 		return held, err
+	}
+	if len(held.Status.ReservedFor) == 1 {
+		return nil, errors.New("the last reservation stays")
 	}
 	return c.history.writtenClaim(c.namespace+"/"+name, "", func(held *resourceapi.ResourceClaim) resourceapi.ResourceClaimStatus {
 		status := *held.Status.DeepCopy()

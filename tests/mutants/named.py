@@ -246,6 +246,13 @@ FAULTS: Final = (
         _DEVICES + "test_the_reservation_of_a_deleted_pod_is_left_to_the_controller",
     ),
     NamedFault(
+        "a failed binding removes the last reservation of a claim",
+        "kernel/plugins/dynamic_resources",
+        "                and not is_free_for(known, pod)\n",
+        "",
+        _DEVICES + "test_a_pod_whose_binding_fails_keeps_the_last_reservation_of_its_claim",
+    ),
+    NamedFault(
         "a pod that the API server does not find to bind is tried again",
         "daemon/driver/write_requests",
         "problem.is_certain and not isinstance(problem, NotFoundError)",

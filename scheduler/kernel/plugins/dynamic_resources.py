@@ -313,11 +313,12 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
         """Release the devices, and unreserve the pod's claims; written allocations remain.
 
-        The claims of a deleted pod are left to the resourceclaim controller, which deallocates a
-        claim only if it removes the last reservation itself (syncClaim, v1.36.3). The claims of a
-        pod that another client has bound are left to the pod: it runs with them.
-        Differs: upstream writes then, too. Devices may stay allocated to no pod, or a pod may run
-        without a reservation.
+        The last reservation of a claim remains, too, and the pod's next attempt uses it. If the pod
+        ends before, the resourceclaim controller removes it, and deallocates the claim. It does
+        not if it finds no reservation (syncClaim, v1.36.3). All claims of a pod that was deleted,
+        or that another client has bound, stay as they are.
+        Differs: upstream removes all reservations. Devices may stay allocated to no pod, or a pod
+        may run without a reservation.
         """
         attempt = state.get(_ATTEMPT)
         if attempt is None:
@@ -333,6 +334,7 @@ class DynamicResources(
                 and known.metadata.uid == claim.metadata.uid
                 and known.status.allocation is not None
                 and is_reserved_for(known, pod)
+                and not is_free_for(known, pod)
             ):
                 left.append(writes.unreserving(known, pod))
         if attempt.claims.extended is not None:

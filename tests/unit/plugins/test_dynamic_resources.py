@@ -779,7 +779,7 @@ def test_an_allocated_claim_is_only_reserved() -> None:
     ],
 )
 def test_a_reservation_is_of_what_was_decided_on(now: ResourceClaim, problem: str) -> None:
-    """The answer says whether it was; if not, the binding fails and the reservation goes."""
+    """The answer says whether it was; if not, the binding fails."""
     world = World("a")
     world.claim("c", on="a", users=("q",))
     pod = pod_of("c")
@@ -790,11 +790,6 @@ def test_a_reservation_is_of_what_was_decided_on(now: ResourceClaim, problem: st
 
     assert status.is_success is not bool(problem)
     assert status.message.endswith(problem)
-    if now.status.allocation is not None:
-        world.tell(CLAIM, read(ResourceClaim, world.api.last_answer))
-        [left] = world.plugin.unreserve(state, pod, "a") or ()
-        assert left.body is not None
-        assert left.body["status"] == {"reservedFor": [{"$patch": "delete", "uid": "p"}]}
 
 
 @pytest.mark.parametrize(
@@ -1130,6 +1125,38 @@ def test_what_a_pod_has_reserved_that_needs_no_node_is_left_to_the_controller() 
     state.write(NEEDS_NO_NODE, value=True)
 
     assert not world.plugin.unreserve(state, pod, "a")
+    assert not world.catalog.in_flight
+
+
+def test_the_last_reservation_stays() -> None:
+    """If the pod ends before its next attempt, the controller removes it, and deallocates."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    pod = pod_of("c")
+    state = world.reserved(pod)
+    world.claim("c", on="a", users=("p",))
+
+    assert world.plugin.unreserve(state, pod, "a") == []
+
+
+@pytest.mark.parametrize("needs_node", [True, False])
+def test_a_claim_for_extended_resources_stays_with_a_pod_that_needs_no_node(
+    needs_node: bool,
+) -> None:
+    """Another client has bound it, and it runs with the claim; else the next attempt makes one."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state = world.reserved(pod)
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    world.claim("made", owner=pod.uid, annotations=annotations)
+    if not needs_node:
+        state.write(NEEDS_NO_NODE, value=True)
+
+    left = world.plugin.unreserve(state, pod, "a") or ()
+
+    assert [write.method for write in left] == ["PATCH", "DELETE"] * needs_node
     assert not world.catalog.in_flight
 
 
