@@ -513,6 +513,12 @@ def test_equal_pods_are_placed_together(tmp_path: Path) -> None:
         pytest.param(["--pod", "x"], "x: there is no such pod, or it has ended\n", id="pod"),
         pytest.param(["x", "--top", "1"], "x: there is no such pod, or it has ended\n", id="name"),
         pytest.param(
+            ["a/b/c", "--top", "1"], "expected the name of a pod, [NAMESPACE/]POD, got", id="form"
+        ),
+        pytest.param(
+            ["", "--top", "1"], "expected the name of a pod, [NAMESPACE/]POD, got ''", id="no name"
+        ),
+        pytest.param(
             [__file__, "--top", "1"],
             "test_explain.py: there is no such pod, or it has ended; a file is given with -f\n",
             id="a file without -f",
