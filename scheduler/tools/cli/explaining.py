@@ -395,7 +395,12 @@ def _about_others(asked: ExplainInputs, wanted: ExplainOptions) -> Iterator[str]
             f"Pods of other schedulers also wait and are not judged here: {names}; "
             "--profile NAME judges them."
         )
+    of_others: dict[tuple[str, str], list[str]] = {}
     for pod in asked.pods:
         name, judge = pod.spec.scheduler_name, asked.framework_of(pod).profile_name
         if name not in asked.profiles.frameworks:
-            yield f"{pod.key} is {name}'s; it was judged by {judge} (--profile NAME: by another)."
+            of_others.setdefault((name, judge), []).append(pod.key)
+    for (name, judge), [first, *more] in of_others.items():
+        pods = f"{first} and {len(more)} more are" if more else f"{first} is"
+        done = f"{'they were' if more else 'it was'} judged by {judge}"
+        yield f"{pods} {name}'s; {done} (--profile NAME: by another)."

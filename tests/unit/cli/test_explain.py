@@ -699,6 +699,17 @@ def test_pods_of_other_schedulers_are_judged_when_they_are_meant(cluster: str) -
     assert sorted(by_profile) == ["default/fits", "default/held", "default/huge", "default/theirs"]
 
 
+def test_a_thousand_pods_with_a_misspelt_scheduler_are_one_note(tmp_path: Path) -> None:
+    """A note for each would hide the others."""
+    slips = [pod_manifest(f"p{i}", schedulerName="stowgae") for i in range(1000)]
+    file = write_list(tmp_path / "slips.json", node_manifest("n"), *slips)
+
+    told = run("-f", file, "--no-changes").stderr.splitlines()
+
+    [note] = [line for line in told if "stowgae" in line]
+    assert note.startswith("note: default/p0 and 999 more are stowgae's; they were judged by def")
+
+
 def test_a_namespace_narrows(tmp_path: Path) -> None:
     """Both what waits, and what a bare name means."""
     pods = [pod_manifest("p", namespace=name) for name in ("a", "b")]
