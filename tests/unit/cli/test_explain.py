@@ -584,7 +584,8 @@ def test_broken_input_names_file_document_and_field(tmp_path: Path) -> None:
 def test_cases_are_answered_line_by_line() -> None:
     """A broken line gives an error of its own, and the next one is answered."""
     case = {"objects": [node_manifest("n"), pod_manifest("p")]}
-    lines = ["{", "5", json.dumps({"objects": 5}), json.dumps(case), json.dumps({"objects": []})]
+    cases = ({"objects": 5}, case, {"objects": []}, {"object": []}, {})
+    lines = ["{", "5", *map(json.dumps, cases)]
 
     result = run("--jsonl", stdin="\n".join(lines) + "\n\n")
 
@@ -595,8 +596,36 @@ def test_cases_are_answered_line_by_line() -> None:
         "objects: expected a list",
         "",
         "",
+        "objects: required, got object",
+        "objects: required, got nothing",
     ]
-    assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 1, 0]
+    assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("-f", "cluster.json"), "--filename"),
+        (("shop/web-0",), "names of pods"),
+        (("-n", "shop"), "--namespace"),
+        (("-o", "html"), "--output"),
+        (("--config", "config.yaml"), "--config"),
+        (("--fail-on-pending",), "--fail-on-pending"),
+    ],
+)
+def test_what_cases_would_ignore_is_refused(options: tuple[str, ...], named: str) -> None:
+    """An answer about something else would look like an answer."""
+    result = run("--jsonl", *options)
+
+    assert result.exit_code == 2
+    assert f"reads whole cases from standard input: leave out {named}\n" in result.stderr
+
+
+def test_options_that_cases_heed_are_taken() -> None:
+    """As the judge of parity gives them."""
+    result = run("--jsonl", "-o", "json", "--preempt", "--feature-gates", "GenericWorkload=true")
+
+    assert (result.exit_code, result.stdout) == (0, "")
 
 
 def test_a_pod_with_a_node_is_told_why_there(cluster: str) -> None:
