@@ -8,10 +8,11 @@ look-up of the child (prometheus_client's own: 0.3 and 1.2 us, without the look-
     attempts["scheduled", "default-scheduler"].inc()
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from itertools import accumulate, pairwise
+from typing import Any, Final, Generic, TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -24,6 +25,11 @@ from typing_extensions import override
 
 Labels = str | tuple[str, ...]
 """The label values of one child: the value itself for one label, () for none."""
+
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_RESERVED: Final = "le"
+"""The label of a histogram's buckets."""
 
 Source = Callable[[], Mapping[Any, float]]
 """Called at each scrape: returns the values of a gauge or counter by `Labels`."""
@@ -147,7 +153,11 @@ class Instruments(Collector):
             registry.register(self)
 
     def counter(self, name: str, text: str, *labels: str) -> Family[CounterMetric]:
-        """Declare a counter; its name ends in `_total`."""
+        """Declare a counter; its name ends in `_total`.
+
+        Raises:
+            ValueError: the name or a label is none, or the metric is declared in another way.
+        """
         return self._add(_Declaration(CounterMetric, name, text, labels), CounterMetric)
 
     def gauge(self, name: str, text: str, *labels: str) -> Family[GaugeMetric]:
@@ -177,9 +187,35 @@ class Instruments(Collector):
         known = self._families.get(declaration.name)
         if known is not None:
             return _same(declaration, *known)
+        _check(declaration)
         family = Family(new, declaration)
         self._families[declaration.name] = declaration, family
         return family
+
+
+def _check(declaration: _Declaration) -> None:
+    """Check a declaration: one that cannot be rendered would end every scrape.
+
+    Raises:
+        ValueError: a name is none, or the bounds do not ascend.
+    """
+    name, labels = declaration.name, declaration.labels
+    about = f"metric {name!r}"
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{about}: expected letters, digits, '_' and ':', no digit first")
+    if declaration.kind is CounterMetric and not name.endswith("_total"):
+        raise ValueError(f"{about}: expected the name of a counter to end in _total")
+    is_histogram = declaration.kind is HistogramMetric
+    for label in labels:
+        if not _LABEL.fullmatch(label) or (is_histogram and label == _RESERVED):
+            raise ValueError(
+                f"{about}: label {label!r}: expected letters, digits and '_', no digit first"
+                f"{', and not le' if is_histogram else ''}"
+            )
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{about}: expected labels that differ, got {labels}")
+    if not all(low < high for low, high in pairwise(declaration.bounds)):
+        raise ValueError(f"{about}: expected bounds that ascend, got {tuple(declaration.bounds)}")
 
 
 def _same(declaration: _Declaration, known: _Declaration, family: Family[Any]) -> Family[Any]:

@@ -82,10 +82,10 @@ class Cluster:
         """Enable a plugin, of an installed package or not, in every profile.
 
         Raises:
-            ClusterError: objects were added already.
+            ClusterError: objects were added already, or `plugin` is no class with a NAME.
         """
         self._check_empty("enable")
-        self._plugins[plugin.NAME] = plugin
+        self._plugins[_name_of(plugin)] = plugin
         for profile in self._document.setdefault("profiles", [{}]):
             multi_point = profile.setdefault("plugins", {}).setdefault("multiPoint", {})
             multi_point.setdefault("enabled", []).append({"name": plugin.NAME, "weight": weight})
@@ -332,3 +332,20 @@ def _text(given: str | Path) -> tuple[str, str]:
         except OSError as problem:
             raise ClusterError(f"{given}: cannot be read: {problem.strerror}") from problem
     return "text", given
+
+
+def _name_of(plugin: object) -> str:
+    """Return the NAME of a plugin's class.
+
+    Raises:
+        ClusterError: it is no class, or has no NAME.
+    """
+    if not isinstance(plugin, type):
+        raise ClusterError(f"enable: expected the class of a plugin, got {plugin!r}")
+    name: object = getattr(plugin, "NAME", None)
+    if not isinstance(name, str) or not name:
+        raise ClusterError(
+            f"enable: {plugin.__qualname__} needs a NAME, its name in configurations; "
+            f"expected a text such as {plugin.__name__!r}, got {name!r}"
+        )
+    return name

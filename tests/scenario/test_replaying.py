@@ -204,6 +204,7 @@ def test_other_configurations_decide_at_the_recorded_time_of_day(
         ("no_such_module:X", "cannot be imported: ModuleNotFoundError: No module named"),
         ("scheduler.clock:Nothing", "cannot be imported: AttributeError"),
         ("scheduler.clock:SystemClock", "expected the class of a plugin"),
+        ("scheduler.plugin:FilterPlugin", "FilterPlugin needs a NAME"),
     ],
 )
 def test_what_is_no_plugin_is_said(recorded: Path, plugin: str, message: str) -> None:

@@ -178,6 +178,15 @@ def test_a_recording_that_is_damaged_is_told_though_others_are_whole(
     assert told in output
 
 
+def test_a_recording_that_is_given_twice_is_refused(recorded: Path, tmp_path: Path) -> None:
+    """By its directory and by its file: its pods would count twice."""
+    [file] = recorded.iterdir()
+
+    output = sweep(recorded, file, "--jobs", 1, "-d", tmp_path / "out", status=2)
+
+    assert output == f"stowage sweep: {file}: the recording is given twice\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -201,7 +201,7 @@ def _source(
     found = _default_kubeconfig(environ)
     if found is None:
         raise ConnectionConfigError(
-            "no API server given: expected --kubeconfig FILE, --master URL, KUBECONFIG, "
+            "no API server given: expected --kubeconfig FILE, the variable KUBECONFIG, "
             "~/.kube/config, or the service account of a pod"
         )
     return _kubeconfig(found, context, clock)

@@ -46,6 +46,12 @@ _FILES: Final = (
 )
 """Sections and their fields that name files."""
 
+_NO_VERIFICATION: Final = "insecure-skip-tls-verify"
+_TEXTS: Final = frozenset(
+    {field for _, field in _FILES}
+    | {"token", "username", "password", "tls-server-name", "proxy-url"}
+)
+
 
 class KubeconfigSource:
     """One context of one or more kubeconfig files.
@@ -263,6 +269,7 @@ def _check(config: dict[str, Any], context: str, where: str) -> None:
             continue
         entry = _entry(config, f"{kind}s", str(body[kind]), f"{where}: context {name}", "")
         content = entry.safe_get(kind) or {}
+        _check_types(content, f"{where}: {kind} {body[kind]}")
         _check_data(content, f"{where}: {kind} {body[kind]}")
         provider = (content.get("auth-provider") or {}).get("name")
         if provider not in (None, _OIDC):
@@ -271,11 +278,24 @@ def _check(config: dict[str, Any], context: str, where: str) -> None:
                 f"{where}: user {body[kind]}: auth-provider: expected {_OIDC}, got {provider}; "
                 "clouds have an exec plugin, such as gke-gcloud-auth-plugin or kubelogin"
             )
-        server = str(content.get("server", ""))
+        server = str(content.get("server") or "")
         if kind == "cluster" and not is_http_url(server):
             raise ConnectionConfigError(
                 f"{where}: cluster {body[kind]}: server: {EXPECTED}, got {server!r}"
             )
+
+
+def _check_types(content: dict[str, Any], where: str) -> None:
+    """Refuse values of other types, as kubectl does: the package takes any text for true."""
+    verifies_not = content.get(_NO_VERIFICATION)
+    if not isinstance(verifies_not, bool | None):
+        raise ConnectionConfigError(
+            f"{where}: {_NO_VERIFICATION}: expected true or false, got {verifies_not!r}"
+        )
+    for field in sorted(_TEXTS & content.keys()):
+        if not isinstance(content[field], str | None):
+            kind = type(content[field]).__name__
+            raise ConnectionConfigError(f"{where}: {field}: expected a text, got a value of {kind}")
 
 
 def _check_data(content: dict[str, Any], where: str) -> None:

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 from scheduler.daemon.recording.records import (
+    CutShortError,
     Header,
     Reader,
     Record,
@@ -27,6 +28,7 @@ MAX_LINES: Final = 1 << 24
 """Bytes at most of a decompressed block: a malicious one could exhaust the memory."""
 _MAX_BLOCK: Final = 2 * MAX_LINES
 _BLOCK_BYTES: Final = 1 << 20
+_CUT_SHORT: Final = "it is damaged: it ends in the middle of a block"
 
 
 def block(lines: bytes | bytearray) -> bytes:
@@ -81,7 +83,8 @@ class Recording:
         """Yield the records in order.
 
         Raises:
-            RecordingError: a file is damaged.
+            CutShortError: the last file ends in the middle of a block.
+            RecordingError: a file is damaged in another way.
         """
         done, whole = 0, sum(self._sizes.values())
         for path in self.paths:
@@ -94,7 +97,10 @@ class Recording:
                         yield record
                 done += self._sizes[path]
             except (RecordingError, OSError) as problem:
-                raise _in(path, problem) from problem
+                told = _in(path, problem)
+                if isinstance(problem, CutShortError) and path == self.paths[-1]:
+                    told = CutShortError(*told.args)
+                raise told from problem
 
 
 def part_name(header: Header) -> str:
@@ -142,11 +148,11 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         raise RecordingError("it is no recording of Stowage")
     while frame := file.read(_FRAME.size):
         if len(frame) < _FRAME.size:
-            raise RecordingError("it is damaged: it ends in the middle of a block")
+            raise CutShortError(_CUT_SHORT)
         size, checksum = _FRAME.unpack(frame)
         packed = file.read(size) if size <= _MAX_BLOCK else b""
         if len(packed) < size:
-            raise RecordingError("it is damaged: it ends in the middle of a block")
+            raise CutShortError(_CUT_SHORT)
         if zlib.crc32(packed) != checksum:
             raise RecordingError(f"it is damaged before byte {file.tell()}")
         yield from _unpacked(packed).splitlines()

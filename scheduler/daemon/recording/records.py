@@ -63,6 +63,10 @@ class RecordingError(SchedulerError):
     """A file is no recording, or is damaged; the message names the file."""
 
 
+class CutShortError(RecordingError):
+    """The last file ends in the middle of a block, as if the process that wrote it was killed."""
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The values that a fresh engine needs to return the same answers.
 

@@ -1,5 +1,6 @@
 """Finds the fewest labels that each node lacks to satisfy a pod."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +18,8 @@ _NOT_TO_BE_SET: Final = frozenset({"kubernetes.io/hostname"})
 _ANY_VALUE: Final = "true"
 _HOPELESS: Final = 1_000
 _IN: Final = "In"
+_WHOLE: Final = re.compile(r"[-+]?[0-9]+")
+"""A whole number as plugins read it; the API server accepts any text."""
 
 
 def fewest_labels(
@@ -55,12 +58,25 @@ def _lacking(
     count = np.zeros(len(rows), np.intp)
     for each in choice:
         fails = ~satisfied(NodeSelectorTerm((each,)), snapshot)[rows]
-        count += fails * (_HOPELESS if each.key in _NOT_TO_BE_SET else 1)
+        count += fails * (1 if _can_be_set(each) else _HOPELESS)
     return count
 
 
 def _has(requirement: NodeSelectorRequirement, snapshot: Snapshot, row: int) -> bool:
     return bool(satisfied(NodeSelectorTerm((requirement,)), snapshot)[row])
+
+
+def _can_be_set(requirement: NodeSelectorRequirement) -> bool:
+    """Whether a label of a node can be set so that it satisfies the requirement."""
+    if requirement.key in _NOT_TO_BE_SET:
+        return False
+    match requirement.operator:
+        case "In":
+            return bool(requirement.values)
+        case "Gt" | "Lt":
+            return any(map(_WHOLE.fullmatch, requirement.values[:1]))
+        case _:
+            return True
 
 
 def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None]:

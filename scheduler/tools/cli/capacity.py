@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.walker import did_you_mean
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import print_note
@@ -90,7 +91,14 @@ def _pod(objects: ClusterObjects, like: str | None) -> PodInfo:
     if like is not None:
         meant = [pod for pod in objects.pods if like in (pod.name, pod.key)]
         if not meant:
-            raise InputError(f"--like {like}: there is no such pod, or it has ended")
+            known = [pod.key if "/" in like else pod.name for pod in objects.pods]
+            guess = did_you_mean(like, known)
+            raise InputError(f"--like {like}: there is no such pod, or it has ended{guess}")
+        if len(meant) > 1:
+            namespaces = ", ".join(sorted(pod.namespace for pod in meant))
+            raise InputError(
+                f"--like {like}: there is one in each of {namespaces}: say NAMESPACE/{like}"
+            )
         return meant[0]
     kinds = {p.kind: p for p in objects.pods if not p.node_name}
     if len(kinds) != 1:

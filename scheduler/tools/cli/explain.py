@@ -4,6 +4,7 @@ import sys
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from scheduler.config.feature_gates import turned_on
 from scheduler.errors import SchedulerError
@@ -25,6 +26,7 @@ from scheduler.tools.offline.reading import InputError
 
 _FAILED: Final = 1
 _PENDING: Final = 3
+_WITH_JSONL: Final = frozenset({"jsonl", "preempts", "feature_gates"})
 """Exit status with `--fail-on-pending`."""
 
 
@@ -124,6 +126,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     plugin failed, 3 with --fail-on-pending when a pod that waits fits nowhere or is held back.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
+        _check_alone(click.get_current_context())
         _answer_lines(turned_on(source.feature_gates), preempts=preempts)
         return
     depth = Depth.CHANGES if changes else Depth.CHECKS
@@ -158,6 +161,22 @@ def explain(  # noqa: PLR0913 - one argument per option
         sys.exit(_FAILED)
     if outcome.pending and fail_on_pending:
         sys.exit(_PENDING)
+
+
+def _check_alone(context: click.Context) -> None:
+    """Refuse options that --jsonl would ignore.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for option in context.command.params:
+        name = option.name or ""
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and name not in _WITH_JSONL and context.params.get(name) != "json":
+            told = option.opts[-1] if isinstance(option, click.Option) else "names of pods"
+            raise click.UsageError(
+                f"--jsonl reads whole cases from standard input: leave out {told}"
+            )
 
 
 def _answer_lines(feature_gates: frozenset[str], *, preempts: bool) -> None:

@@ -142,16 +142,25 @@ def _chosen_pods(
     for name in wanted.pods:
         matching = [pod for pod in within if name in (pod.name, pod.key)]
         if not matching:
-            is_file = Path(name).is_file()
-            guess = did_you_mean(name, [pod.key if "/" in name else pod.name for pod in within])
-            others = [pod.namespace for pod in objects.pods if name in (pod.name, pod.key)]
-            guess = f"; namespace {others[0]} has one" if others else guess
-            more = "; a file is given with -f" if is_file else guess
-            raise InputError(f"{name}: there is no such pod, or it has ended{more}")
+            raise _no_such_pod(name, within, objects.pods)
         if all(pod.is_terminating for pod in matching):
             raise InputError(f"{name}: it is being deleted")
         chosen.update((pod.key, pod) for pod in matching if not pod.is_terminating)
     return list(chosen.values())
+
+
+def _no_such_pod(name: str, within: Iterable[PodInfo], pods: Iterable[PodInfo]) -> InputError:
+    """Make the error about a name that no pod has; `within` are the pods of the namespace."""
+    missing = f"{name}: there is no such pod, or it has ended"
+    if Path(name).is_file():
+        return InputError(f"{missing}; a file is given with -f")
+    if name.count("/") > 1 or not all(name.split("/")):
+        return InputError(f"expected the name of a pod, [NAMESPACE/]POD, got {name!r}")
+    others = [pod.namespace for pod in pods if name in (pod.name, pod.key)]
+    if others:
+        return InputError(f"{missing}; namespace {others[0]} has one")
+    known = [pod.key if "/" in name else pod.name for pod in within]
+    return InputError(f"{missing}{did_you_mean(name, known)}")
 
 
 def _check_namespace(objects: ClusterObjects, name: str) -> None:
@@ -386,7 +395,12 @@ def _about_others(asked: ExplainInputs, wanted: ExplainOptions) -> Iterator[str]
             f"Pods of other schedulers also wait and are not judged here: {names}; "
             "--profile NAME judges them."
         )
+    of_others: dict[tuple[str, str], list[str]] = {}
     for pod in asked.pods:
         name, judge = pod.spec.scheduler_name, asked.framework_of(pod).profile_name
         if name not in asked.profiles.frameworks:
-            yield f"{pod.key} is {name}'s; it was judged by {judge} (--profile NAME: by another)."
+            of_others.setdefault((name, judge), []).append(pod.key)
+    for (name, judge), [first, *more] in of_others.items():
+        pods = f"{first} and {len(more)} more are" if more else f"{first} is"
+        done = f"{'they were' if more else 'it was'} judged by {judge}"
+        yield f"{pods} {name}'s; {done} (--profile NAME: by another)."

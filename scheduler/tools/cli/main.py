@@ -4,10 +4,12 @@ import gc
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 from typing_extensions import override
+
+from scheduler.tools.cli.streams import checked_streams
 
 
 class _Command(NamedTuple):
@@ -86,6 +88,11 @@ _EXTRAS: Final = {
 
 class _LazyGroup(click.Group):
     """A group that knows its commands by name and imports them on use."""
+
+    @override
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        with checked_streams(kwargs.get("prog_name") or "stowage"):
+            return super().main(*args, **kwargs)
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -1,6 +1,6 @@
 """Opens the recordings that commands name: files, a directory, or a daemon."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scheduler.daemon.recording.files import Recording, recordings_in
-from scheduler.daemon.recording.records import Header, Record, RecordingError
+from scheduler.daemon.recording.records import CutShortError, Header, Record, RecordingError
 from scheduler.memory_file import memory_file
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.offline.reading import InputError
@@ -78,6 +78,24 @@ def _until(recording: Recording, moment: str, seconds: float) -> Iterator[Record
         yield record
     then = _time_text(header.started + last - header.clock)
     print_note(f"--at {moment}: the recording ends before, at {then}; this is its last state.")
+
+
+def until_cut(recording: Recording, records: Iterable[Record]) -> Iterator[Record]:
+    """Return the records up to a block that was cut short when the process was killed.
+
+    Prints a note with the time of the last record before it.
+
+    Raises:
+        RecordingError: a file is damaged in another way.
+    """
+    last = recording.header.clock
+    try:
+        for record in records:
+            last = record.time
+            yield record
+    except CutShortError as problem:
+        then = _time_text(day_of(recording.header, last).timestamp())
+        print_note(f"{problem}, as if its process was killed; this is its last state, at {then}.")
 
 
 def seconds_at(header: Header, moment: str) -> float:
@@ -155,7 +173,8 @@ class RecordedSource(msgspec.Struct, frozen=True):
             SchedulerError: the options do not go together, or nothing can be read.
         """
         with self.opened(kubeconfig, context) as recording:
-            return cluster_of(recording.header, until(recording, self.moment))
+            records = until_cut(recording, until(recording, self.moment))
+            return cluster_of(recording.header, records)
 
     def check(self) -> None:
         """Check that each option comes with the option that it needs.

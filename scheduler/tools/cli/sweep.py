@@ -123,6 +123,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
         refuse("sweep", "needs the extra of that name: pip install 'stowage-scheduler[sweep]'")
     try:
         recordings = [found for path in paths for found in recordings_at(path, _left_out)]
+        _check_different(recordings)
         candidates = _candidates(directory, grid, recordings)
         tasks = _tasks(recordings, candidates, plugins, what_ifs)
         kept = SweepDirectory(out)
@@ -144,6 +145,20 @@ def sweep(  # noqa: PLR0913 - one argument per option
         click.echo(f"stowage sweep: {name}: {why}", err=True)
     if failed:
         raise SystemExit(_FAILED)
+
+
+def _check_different(recordings: Sequence[Recording]) -> None:
+    """Check that no recording is given twice: its pods would count twice.
+
+    Raises:
+        InputError: one is.
+    """
+    known = set[tuple[Path, ...]]()
+    for recording in recordings:
+        files = tuple(path.resolve() for path in recording.paths)
+        if files in known:
+            raise InputError(f"{recording.paths[0]}: the recording is given twice")
+        known.add(files)
 
 
 def _left_out(file: Path) -> None:

@@ -46,7 +46,10 @@ def load_case(
     """
     if not isinstance(case, dict):
         raise InputError('expected an object with "objects"')
-    raw_objects = case.get("objects") or ()
+    if "objects" not in case:
+        given = ", ".join(map(str, case)) or "nothing"
+        raise InputError(f"objects: required, got {given}")
+    raw_objects = case["objects"] or ()
     if not isinstance(raw_objects, list | tuple):
         raise InputError("objects: expected a list")
     is_named = case.get("config") is not None

@@ -89,6 +89,11 @@ def plugin_called(text: str) -> tuple[str, tuple[type[Plugin], int]]:
         told = f"{type(problem).__name__}: {problem}"
         raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
     called: object = getattr(found, "NAME", None)
-    if not (isinstance(found, type) and isinstance(called, str)):
+    if not isinstance(found, type) or (called is None and Plugin not in found.__mro__):
         raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
+    if not isinstance(called, str) or not called:
+        raise InputError(
+            f"--plugin {text}: {name} needs a NAME, its name in configurations; "
+            f"expected a text such as {name!r}, got {called!r}"
+        )
     return called, (found, int(weight or 0))

@@ -1,12 +1,14 @@
 """Parses the documents of a YAML or JSON text, each with its place."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import yaml
 
 from scheduler.errors import SchedulerError
+
+_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
 class InputError(SchedulerError):
@@ -27,7 +29,40 @@ def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Parses YAML as Kubernetes does: a time is a string."""
+    """Parses YAML as Kubernetes does: a time is a string, and a key is given once."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._checked: dict[int, yaml.MappingNode] = {}
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Check the keys before those of merged mappings (`<<`) come beside them."""
+        if id(node) not in self._checked:
+            self._checked[id(node)] = node
+            _check_keys(node)
+        super().flatten_mapping(node)
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Construct one document; the nodes of the last one are forgotten."""
+        self._checked.clear()
+        return super().construct_document(node)
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Check that no key is given twice: what is written first would be lost.
+
+    Raises:
+        ConstructorError: one is.
+    """
+    known: dict[tuple[str, str], yaml.Node] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE_TAG:
+            continue
+        first = known.setdefault((key.tag, key.value), key)
+        if first is not key:
+            line = first.start_mark.line + 1
+            told = f"{key.value!r} is given twice, first in line {line}; keep one of them"
+            raise yaml.constructor.ConstructorError(None, None, told, key.start_mark)
 
 
 _Loader.yaml_implicit_resolvers = {

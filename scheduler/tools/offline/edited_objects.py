@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from scheduler.api.objects import Toleration
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.api.taints import EFFECTS
+from scheduler.api.taints import EFFECTS, is_tolerated
 from scheduler.config.names import label_key_error, label_value_error
 from scheduler.config.walker import not_among
 from scheduler.tools.offline.hypothetical_changes import (
     cordoned,
+    known_taints,
     named_node,
     named_pod,
     put_node,
@@ -63,6 +64,8 @@ def label(objects: ClusterObjects, text: str) -> list[PodInfo]:
 def tolerate(objects: ClusterObjects, text: str) -> list[PodInfo]:
     """Add a toleration to a pod: [NAMESPACE/]POD:KEY[=VALUE][:EFFECT], without VALUE of any value.
 
+    Adds a warning if no node has a taint that it tolerates.
+
     Raises:
         InputError: the text cannot be parsed, or there is no such pod.
     """
@@ -78,4 +81,6 @@ def tolerate(objects: ClusterObjects, text: str) -> list[PodInfo]:
     pod = named_pod(objects, named, about)
     spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))
     objects.pods[objects.pods.index(pod)] = pod_info(replace(pod.pod, spec=spec))
+    if not any(is_tolerated(t, (added,)) for node in objects.nodes for t in node.spec.taints):
+        objects.warnings.append(f"{about}: no node has such a taint; {known_taints(objects)}")
     return []

@@ -114,10 +114,14 @@ def remove_taint(objects: ClusterObjects, taint: str) -> list[PodInfo]:
             found = True
             put_node(objects, replace(node, spec=replace(node.spec, taints=kept)))
     if not found:
-        known = sorted({taint_text(each) for node in objects.nodes for each in node.spec.taints})
-        told = f"; there are {', '.join(known)}" if known else "; no node has any"
-        raise InputError(f"--remove-taint {taint}: no node has it{told}")
+        raise InputError(f"--remove-taint {taint}: no node has it; {known_taints(objects)}")
     return []
+
+
+def known_taints(objects: ClusterObjects) -> str:
+    """Return the end of a message about a taint that no node has: those that nodes have."""
+    known = sorted({taint_text(each) for node in objects.nodes for each in node.spec.taints})
+    return f"there are {', '.join(known)}" if known else "no node has any"
 
 
 def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
@@ -313,7 +317,9 @@ def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:
     """
     found = _members(objects, f"pod/{name}", about)
     if not found:
-        raise InputError(f"{about}: there is no pod {name!r}")
+        has_namespace = "/" in name
+        meant = did_you_mean(name, [p.key if has_namespace else p.name for p in objects.pods])
+        raise InputError(f"{about}: there is no pod {name!r}{meant}")
     return found[0]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -28,6 +29,9 @@ _QUANTITIES: Final = frozenset(
 _LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
 _FIELD_OPERATORS: Final = frozenset({"In", "NotIn"})
+_WITH_VALUES: Final = _FIELD_OPERATORS
+_WITHOUT_VALUES: Final = frozenset({"Exists", "DoesNotExist"})
+_WITH_ONE_VALUE: Final = frozenset({"Gt", "Lt"})
 _Word: TypeAlias = tuple[str, str, frozenset[str]]
 """The path to a field, its value, and the allowed values."""
 
@@ -38,10 +42,11 @@ _ACTIONS: Final = frozenset({"DoNotSchedule", "ScheduleAnyway"})
 
 
 def of_required(pod: Pod) -> str | None:
-    """Describe a missing field of a pod that an API server requires; None if there is none.
+    """Describe the first field for which an API server would refuse a pod; None if there is none.
 
     Source: kubernetes pkg/apis/core/validation (ValidatePodSpec, validatePodAffinityTerm,
-    ValidateTopologyKeySpreadConstraint).
+    ValidateTopologyKeySpreadConstraint, ValidateNodeSelectorRequirement,
+    ValidateResourceQuantityValue).
     """
     spec = pod.spec
     if not spec.containers:
@@ -49,7 +54,38 @@ def of_required(pod: Pod) -> str | None:
     for path, key in _topology_keys(spec):
         if not key:
             return f"{path}.topologyKey: required"
-    return None
+    return next(chain(_wrong_numbers(spec), _wrong_values(spec)), None)
+
+
+def _wrong_numbers(spec: PodSpec) -> Iterator[str]:
+    for field, containers in (
+        ("containers", spec.containers),
+        ("initContainers", spec.init_containers),
+    ):
+        for i, container in enumerate(containers):
+            resources = container.resources
+            for kind, amounts in (("requests", resources.requests), ("limits", resources.limits)):
+                at = f"spec.{field}[{i}].resources.{kind}"
+                for name, amount in amounts.items():
+                    if parse(amount) < 0:
+                        yield f"{at}[{name}]: expected 0 or more, got {amount}"
+    for i, constraint in enumerate(spec.topology_spread_constraints):
+        if constraint.max_skew < 1:
+            at = f"spec.topologySpreadConstraints[{i}].maxSkew"
+            yield f"{at}: expected 1 or more, got {constraint.max_skew}"
+
+
+def _wrong_values(spec: PodSpec) -> Iterator[str]:
+    for at, term in _node_terms(spec):
+        for i, requirement in enumerate(term.match_expressions):
+            where = f"{at}.matchExpressions[{i}].values"
+            operator, count = requirement.operator, len(requirement.values)
+            if operator in _WITH_VALUES and not count:
+                yield f"{where}: required with the operator {operator}"
+            elif operator in _WITHOUT_VALUES and count:
+                yield f"{where}: not allowed with the operator {operator}"
+            elif operator in _WITH_ONE_VALUE and count != 1:
+                yield f"{where}: expected one value with the operator {operator}, got {count}"
 
 
 def _topology_keys(spec: PodSpec) -> Iterator[tuple[str, str]]:
@@ -101,17 +137,23 @@ def _words_of_pod(pod: Pod) -> Iterator[_Word]:
     for i, constraint in enumerate(pod.spec.topology_spread_constraints):
         at = f"spec.topologySpreadConstraints[{i}].whenUnsatisfiable"
         yield at, constraint.when_unsatisfiable, _ACTIONS
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    for at, term in _node_terms(pod.spec):
+        yield from _words_of_term(at, term)
+
+
+def _node_terms(spec: PodSpec) -> Iterator[tuple[str, NodeSelectorTerm]]:
+    """Yield the terms of a pod's node affinity, each with its path."""
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if affinity is None:
         return
     at = "spec.affinity.nodeAffinity"
     required = affinity.required_during_scheduling_ignored_during_execution
     for i, term in enumerate(required.node_selector_terms if required is not None else ()):
         where = f"{at}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{i}]"
-        yield from _words_of_term(where, term)
+        yield where, term
     for i, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
         where = f"{at}.preferredDuringSchedulingIgnoredDuringExecution[{i}].preference"
-        yield from _words_of_term(where, preferred.preference)
+        yield where, preferred.preference
 
 
 def _words_of_term(at: str, term: NodeSelectorTerm) -> Iterator[_Word]:

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from typing_extensions import override
 
+from scheduler.config.problems import ConfigError, Problems
+from scheduler.config.source import parse
+from scheduler.config.walker import decode
 from scheduler.config.write import dump
 from scheduler.tools.offline.reading import InputError, documents_from_text
 
@@ -31,7 +34,7 @@ class CandidateConfig(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-class _Grid(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class _Grid(msgspec.Struct, rename="camel"):
     """A grid file.
 
     Attributes:
@@ -43,7 +46,7 @@ class _Grid(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """
 
     configuration: str = ""
-    weights: dict[str, list[int]] = {}
+    weights: dict[str, list[Annotated[int, msgspec.Meta(ge=0)]]] = {}
     args: dict[str, dict[str, list[Any]]] = {}
     profiles: list[str] = []
 
@@ -81,7 +84,8 @@ def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[CandidateConfig]:
     `recorded` is the configuration to vary if the file names none.
 
     Raises:
-        InputError: the file cannot be read, is no grid, or has too many points.
+        InputError: the file cannot be read, or has too many points.
+        ConfigError: the file is no grid; it lists all problems.
     """
     about = f"--grid {file}"
     grid = _read_grid(file, about)
@@ -118,9 +122,15 @@ class _Setting(msgspec.Struct, frozen=True):
 
 def _read_grid(file: Path, about: str) -> _Grid:
     try:
-        return msgspec.convert(_document(file, about), _Grid)
-    except msgspec.ValidationError as problem:
-        raise InputError(f"{about}: {problem}") from problem
+        text = file.read_bytes()
+    except OSError as problem:
+        raise InputError(f"{about}: {file} cannot be read: {problem}") from problem
+    problems = Problems()
+    written = parse(text, problems)
+    grid = _Grid() if problems else decode(_Grid, written, (), problems)
+    if problems:
+        raise ConfigError(about, problems)
+    return grid
 
 
 def _document(file: Path, about: str) -> Mapping[str, Any]:
@@ -137,8 +147,8 @@ def _document(file: Path, about: str) -> Mapping[str, Any]:
 
 def _weights(grid: _Grid, about: str) -> Iterator[Sequence[_Setting]]:
     for plugin, values in grid.weights.items():
-        if not values or min(values) < 0:
-            raise InputError(f"{about}: weights.{plugin}: expected numbers of 0 or more")
+        if not values:
+            raise InputError(f"{about}: weights.{plugin}: expected numbers, found none")
         yield [_Setting(plugin, (), value) for value in values]
 
 

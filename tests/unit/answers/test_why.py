@@ -5,9 +5,19 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm, Taint
+from scheduler.api.objects import (
+    Affinity,
+    LabelSelector,
+    NodeAffinitySpec,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinitySpec,
+    PodAffinityTerm,
+    Taint,
+)
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.edits import AddNodes, LowerRequest
+from scheduler.kernel.answers.edits import AddNodes, DropRule, LowerRequest
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
 from scheduler.kernel.answers.why import MOST_TRIALS, Depth, Whys, explained
@@ -206,6 +216,23 @@ def test_of_a_new_node_that_helps_nothing_is_left_untried() -> None:
 
     assert any(isinstance(e, AddNodes) for c in answer.changes or () for e in c.edits)
     assert answer.untried_nodes is UNSET
+
+
+@pytest.mark.parametrize(
+    ("operator", "values"), [("Gt", ("many",)), ("Lt", ("",)), ("Gt", ()), ("In", ())]
+)
+def test_a_demand_that_no_label_satisfies_is_advice_to_drop_it(
+    operator: str, values: tuple[str, ...]
+) -> None:
+    """The API server takes a text for Gt; no label is suggested, and nothing fails."""
+    demand = NodeSelectorRequirement("gpus", operator, values)
+    terms = NodeSelector((NodeSelectorTerm((demand,)),))
+    pod = make_pod_info("p", affinity=Affinity(node_affinity=NodeAffinitySpec(terms)))
+
+    answer = added(Whys(), make_snapshot([make_node("n")]), pod=pod)
+
+    kinds = {type(edit) for change in answer.changes or () for edit in change.edits}
+    assert kinds == {DropRule}
 
 
 def test_trials_end() -> None:

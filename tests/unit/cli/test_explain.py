@@ -513,6 +513,12 @@ def test_equal_pods_are_placed_together(tmp_path: Path) -> None:
         pytest.param(["--pod", "x"], "x: there is no such pod, or it has ended\n", id="pod"),
         pytest.param(["x", "--top", "1"], "x: there is no such pod, or it has ended\n", id="name"),
         pytest.param(
+            ["a/b/c", "--top", "1"], "expected the name of a pod, [NAMESPACE/]POD, got", id="form"
+        ),
+        pytest.param(
+            ["", "--top", "1"], "expected the name of a pod, [NAMESPACE/]POD, got ''", id="no name"
+        ),
+        pytest.param(
             [__file__, "--top", "1"],
             "test_explain.py: there is no such pod, or it has ended; a file is given with -f\n",
             id="a file without -f",
@@ -578,7 +584,8 @@ def test_broken_input_names_file_document_and_field(tmp_path: Path) -> None:
 def test_cases_are_answered_line_by_line() -> None:
     """A broken line gives an error of its own, and the next one is answered."""
     case = {"objects": [node_manifest("n"), pod_manifest("p")]}
-    lines = ["{", "5", json.dumps({"objects": 5}), json.dumps(case), json.dumps({"objects": []})]
+    cases = ({"objects": 5}, case, {"objects": []}, {"object": []}, {})
+    lines = ["{", "5", *map(json.dumps, cases)]
 
     result = run("--jsonl", stdin="\n".join(lines) + "\n\n")
 
@@ -589,8 +596,36 @@ def test_cases_are_answered_line_by_line() -> None:
         "objects: expected a list",
         "",
         "",
+        "objects: required, got object",
+        "objects: required, got nothing",
     ]
-    assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 1, 0]
+    assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("-f", "cluster.json"), "--filename"),
+        (("shop/web-0",), "names of pods"),
+        (("-n", "shop"), "--namespace"),
+        (("-o", "html"), "--output"),
+        (("--config", "config.yaml"), "--config"),
+        (("--fail-on-pending",), "--fail-on-pending"),
+    ],
+)
+def test_what_cases_would_ignore_is_refused(options: tuple[str, ...], named: str) -> None:
+    """An answer about something else would look like an answer."""
+    result = run("--jsonl", *options)
+
+    assert result.exit_code == 2
+    assert f"reads whole cases from standard input: leave out {named}\n" in result.stderr
+
+
+def test_options_that_cases_heed_are_taken() -> None:
+    """As the judge of parity gives them."""
+    result = run("--jsonl", "-o", "json", "--preempt", "--feature-gates", "GenericWorkload=true")
+
+    assert (result.exit_code, result.stdout) == (0, "")
 
 
 def test_a_pod_with_a_node_is_told_why_there(cluster: str) -> None:
@@ -691,6 +726,17 @@ def test_pods_of_other_schedulers_are_judged_when_they_are_meant(cluster: str) -
     assert "default/theirs  (profile default-scheduler)\n" in named.stdout
     assert "note: default/theirs is somebody-else's; it was judged by default-s" in named.stderr
     assert sorted(by_profile) == ["default/fits", "default/held", "default/huge", "default/theirs"]
+
+
+def test_a_thousand_pods_with_a_misspelt_scheduler_are_one_note(tmp_path: Path) -> None:
+    """A note for each would hide the others."""
+    slips = [pod_manifest(f"p{i}", schedulerName="stowgae") for i in range(1000)]
+    file = write_list(tmp_path / "slips.json", node_manifest("n"), *slips)
+
+    told = run("-f", file, "--no-changes").stderr.splitlines()
+
+    [note] = [line for line in told if "stowgae" in line]
+    assert note.startswith("note: default/p0 and 999 more are stowgae's; they were judged by def")
 
 
 def test_a_namespace_narrows(tmp_path: Path) -> None:

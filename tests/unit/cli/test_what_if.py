@@ -163,11 +163,15 @@ def test_capacity_asks_which_pod_is_meant(cluster: str, tmp_path: Path) -> None:
     """When none waits, or several kinds do."""
     other = pod_manifest("other", requests={"cpu": "2"}, schedulerName="x")
     two = write_list(tmp_path / "two.json", pod_manifest("p"), other)
+    namesakes = [pod_manifest("p", namespace=name) for name in ("a", "b")]
+    twins = write_list(tmp_path / "twins.json", *namesakes)
 
     for options, message in (
         ((), "no pod waits, so name the pod that is meant"),
         (("-f", two), "pods of 2 kinds wait"),
         (("--like", "x"), "--like x: there is no such pod"),
+        (("--like", "web0"), "--like web0: there is no such pod, or it has ended; did you mean"),
+        (("-f", twins, "--like", "p"), "there is one in each of a, b: say NAMESPACE/p"),
         (("-f", two, "--like", "other"), "its schedulerName is x, the profiles here are"),
     ):
         result = count("-f", cluster, *options)

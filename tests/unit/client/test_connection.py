@@ -325,6 +325,20 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         lambda d: kubeconfig(d, users=[]),
         "context here: users has no entry named 'u'",
     ),
+    "a switch in quotes": (
+        lambda d: kubeconfig(
+            d, cluster={"server": "https://h", "insecure-skip-tls-verify": "false"}
+        ),
+        "cluster c: insecure-skip-tls-verify: expected true or false, got 'false'",
+    ),
+    "a token that is a number": (
+        lambda d: kubeconfig(d, {"token": 12345}),
+        "user u: token: expected a text, got a value of int",
+    ),
+    "a server without a value": (
+        lambda d: kubeconfig(d, cluster={"server": None}),
+        "cluster c: server: expected an http or https URL such as https://10.0.0.1:6443, got ''",
+    ),
     "context without cluster": (
         lambda d: kubeconfig(d, contexts=[{"name": "here", "context": {"user": "u"}}]),
         "context here: expected a cluster",

@@ -6,12 +6,14 @@ import shutil
 import tomllib
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from e2e.support.plugins import install_package
 from scheduler.operator.packages import Wheel, WheelPlace, wheel_in
+from scheduler.testing import Cluster
 from tests.support.environment import CHECKOUT, Environment
 from tests.support.pages import blocks
 
@@ -134,6 +136,16 @@ def test_code_that_is_shown_is_that_of_the_examples(page: Path) -> None:
         assert rest in (CHECKOUT / first.removeprefix("# ")).read_text(), first
 
     assert named
+
+
+def test_the_pre_bind_plugin_that_is_shown_passes_its_test() -> None:
+    """The whole block is a module; a plugin's author copies it."""
+    [shown] = [block for block in blocks(POLICIES, "python") if "PreBindPlugin" in block]
+    module: dict[str, Any] = {}
+
+    exec(shown, module)  # noqa: S102 - the page's own code
+
+    module["test_the_node_is_announced"](Cluster())
 
 
 def test_images_are_made_from_what_there_is() -> None:

@@ -47,6 +47,30 @@ def test_one_label_needs_no_tuple_and_wrong_labels_are_refused() -> None:
         gauge["pods", "x"].set(1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "labels", "bounds", "told"),
+    [
+        ("gauge", "bad name", (), None, "metric 'bad name': expected letters, digits"),
+        ("gauge", "", (), None, "metric '': expected letters, digits"),
+        ("counter", "done", (), None, "expected the name of a counter to end in _total"),
+        ("gauge", "g", ("1x",), None, "label '1x': expected letters"),
+        ("gauge", "g", ("a", "a"), None, "expected labels that differ"),
+        ("histogram", "h", ("le",), (1,), "label 'le': expected letters, digits and '_', no"),
+        ("histogram", "h", (), (2, 1), "expected bounds that ascend, got (2, 1)"),
+    ],
+)
+def test_a_declaration_that_cannot_be_rendered_is_refused(
+    kind: str, name: str, labels: tuple[str, ...], bounds: tuple[float, ...] | None, told: str
+) -> None:
+    """A plugin's own metric would otherwise end every scrape, or change its name there."""
+    declare = getattr(Instruments(), kind)
+
+    with pytest.raises(ValueError, match="metric") as refused:
+        declare(name, "Text.", *labels, **({} if bounds is None else {"bounds": bounds}))
+
+    assert told in str(refused.value)
+
+
 def test_histogram_buckets_are_cumulative_and_bounds_are_written_as_go_does() -> None:
     """`le` is a label value; queries compare it as text."""
     registry = CollectorRegistry()

@@ -86,6 +86,18 @@ def test_a_pod_tolerates_a_taint(text: str, expected: Toleration) -> None:
     assert tolerations == {"p": (expected,), "q": ()}
 
 
+@pytest.mark.parametrize("text", ["p:gqu", "p:gpu=a100", "p:gpu=h100:NoExecute"])
+def test_a_taint_that_no_node_has_is_a_warning(text: str) -> None:
+    """It changes nothing; the taints that there are follow."""
+    objects = cluster()
+
+    edited.tolerate(objects, text)
+
+    [told] = objects.warnings
+    assert told.startswith(f"--tolerate {text}: no node has such a taint; there are ")
+    assert "gpu=h100:NoSchedule" in told
+
+
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
@@ -102,6 +114,7 @@ def test_a_pod_tolerates_a_taint(text: str, expected: Toleration) -> None:
         (partial(edited.tolerate, text="p"), "expected"),
         (partial(edited.tolerate, text="p:a=b:c:d"), "expected"),
         (partial(edited.tolerate, text="ml/p:gpu"), "there is no pod 'ml/p'"),
+        (partial(edited.tolerate, text="defalt/p:gpu"), 'did you mean "default/p"?'),
     ],
 )
 def test_what_is_not_there_is_said(

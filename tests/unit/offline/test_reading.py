@@ -226,6 +226,12 @@ def test_the_field_is_named(raw: object, expected: str) -> None:
         pytest.param("---\nfoo\n", "f0: document 1: expected a Kubernetes object, got 'foo'"),
         pytest.param("a: [b\n", "f0:2:1: not valid YAML: ", id="not yaml"),
         pytest.param("a: \x00", "f0: not valid YAML: ", id="not text"),
+        pytest.param(
+            "kind: Pod\nspec:\n  a: 1\n  b: 2\n  a: 3\n",
+            "f0:5:3: not valid YAML: 'a' is given twice, first in line 3; keep one of them",
+            id="twice",
+        ),
+        pytest.param("x: [{a: 1, a: 1}]", "f0:1:12: not valid YAML: 'a' is given", id="in a line"),
         pytest.param("", "f0: empty; expected Kubernetes objects", id="empty"),
     ],
 )
@@ -235,6 +241,16 @@ def test_the_document_is_named(text: str, expected: str) -> None:
         read(text)
 
     assert str(raised.value).startswith(expected)
+
+
+def test_merged_keys_may_be_given_again() -> None:
+    """As in YAML: what stands beside `<<` wins, however often a mapping is merged."""
+    text = "a: &a {k: 1, z: 1}\nb: &b {<<: *a, k: 2}\nc: {<<: *b, k: 3}\nd: {<<: *b}\n"
+
+    ((_, found),) = documents_from_text(text, "f")
+
+    assert found["c"] == {"k": 3, "z": 1}
+    assert found["d"] == found["b"] == {"k": 2, "z": 1}
 
 
 def test_pod_groups_of_every_version_are_read_as_one_kind() -> None:

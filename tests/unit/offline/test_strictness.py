@@ -181,6 +181,14 @@ def test_nodes_that_are_missing_are_said() -> None:
     assert read(*pods).warnings == ["there are no nodes: no pod can have one"]
 
 
+DEMAND = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].values"
+
+
+def _demanding(**requirement: Any) -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": "k", **requirement}]}]
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
+
+
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -199,6 +207,29 @@ def test_nodes_that_are_missing_are_said() -> None:
             {"affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": {}}]}}},
             f"spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm.topologyKey: required",
             id="preferred affinity",
+        ),
+        pytest.param(
+            _demanding(operator="In"), f"{DEMAND}: required with the operator In", id="no value"
+        ),
+        pytest.param(
+            _demanding(operator="Exists", values=["a"]),
+            f"{DEMAND}: not allowed with the operator Exists",
+            id="a value",
+        ),
+        pytest.param(
+            _demanding(operator="Gt", values=["1", "2"]),
+            f"{DEMAND}: expected one value with the operator Gt, got 2",
+            id="two values",
+        ),
+        pytest.param(
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 0}]},
+            "spec.topologySpreadConstraints[0].maxSkew: expected 1 or more, got 0",
+            id="skew",
+        ),
+        pytest.param(
+            {"containers": [{"resources": {"requests": {"cpu": "-1"}}}]},
+            "spec.containers[0].resources.requests[cpu]: expected 0 or more, got -1",
+            id="amount",
         ),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from scheduler.config.load import default_configuration, load
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
+from scheduler.errors import SchedulerError
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import CandidateConfig, from_directory, from_grid
 
@@ -92,20 +93,27 @@ def test_a_grid_starts_from_the_file_that_it_names(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("weights: {}", "expected weights or args with values to try"),
-        ("weights: {ImageLocality: []}", "weights.ImageLocality: expected numbers of 0 or more"),
-        ("weights: {ImageLocality: [-1]}", "weights.ImageLocality: expected numbers of 0 or more"),
-        ("weights: {ImageLocality: [x]}", "Expected `int`"),
-        ("wieghts: {ImageLocality: [1]}", "wieghts"),
+        ("weights: {ImageLocality: []}", "weights.ImageLocality: expected numbers, found none"),
+        (
+            "weights:\n  ImageLocality: [1, -1]",
+            "line 2: weights.ImageLocality[1]: expected 0 or more, got -1",
+        ),
+        ("weights: {ImageLocality: 1}", "weights.ImageLocality: expected a list"),
+        ("weights: {ImageLocality: [x]}", '[0]: expected a whole number, got "x"'),
+        ("wieghts: {ImageLocality: [1]}", "line 1: wieghts: unknown field; did you mean"),
+        ("weights: {ImageLocality: [1], ImageLocality: [2]}", "given twice"),
+        ("weights: [", "line 2: not valid YAML"),
         ("args: {VolumeBinding: {bindTimeoutSeconds: []}}", "expected values, found none"),
         ("{profiles: [other], weights: {ImageLocality: [1]}}", "no profile is called other"),
         ("{configuration: none.yaml, weights: {ImageLocality: [1]}}", "cannot be read"),
-        ("[1]", "expected one object"),
+        ("[1]", "expected a mapping with fields such as args, configuration, profiles"),
+        ("", "expected"),
         (f"weights: {{A: {MANY}, B: {MANY}}}", "1000000 combinations"),
     ],
 )
 def test_a_grid_that_is_wrong_has_one_clear_message(tmp_path: Path, text: str, told: str) -> None:
     """With the file, the field and what was expected."""
-    with pytest.raises(InputError, match="--grid") as failed:
+    with pytest.raises(SchedulerError, match="--grid") as failed:
         grid(tmp_path, text)
 
     assert told in str(failed.value)

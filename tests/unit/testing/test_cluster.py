@@ -329,6 +329,36 @@ def test_a_plugin_that_runs_nowhere_is_refused(cluster: Cluster) -> None:
         cluster.add(node("a"))
 
 
+class Nameless(PreEnqueuePlugin):
+    """Its author has forgotten the name."""
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return SUCCESS
+
+
+class Blank(Nameless):
+    """A name that no configuration can say."""
+
+    NAME = ""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        (Nameless, "enable: Nameless needs a NAME, its name in configurations"),
+        (Blank, "expected a text such as 'Blank', got ''"),
+        ("Nameless", "enable: expected the class of a plugin, got 'Nameless'"),
+    ],
+)
+def test_a_plugin_without_a_name_is_refused(cluster: Cluster, plugin: Any, message: str) -> None:
+    """With what is missing, at the line that enables it."""
+    with pytest.raises(ClusterError) as failed:
+        cluster.enable(plugin)
+
+    assert message in str(failed.value)
+
+
 def test_objects_that_only_a_plugin_knows(told: Cluster) -> None:
     told.schedule(pod("needs-racks")).must_wait(because="there are no racks")
     rack = {"apiVersion": "acme.com/v1", "kind": "Rack", "metadata": {"name": "r"}}

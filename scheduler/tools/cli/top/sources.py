@@ -15,6 +15,7 @@ from scheduler.daemon.recording.replay import restore
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event
 from scheduler.tools.cli.live import ClusterAddress
+from scheduler.tools.cli.recordings import until_cut
 from scheduler.tools.cli.top.view import Rates
 from scheduler.tools.cli.watching import watching
 from scheduler.tools.offline.cluster import Profiles
@@ -123,7 +124,7 @@ class RecordingSource(TopSource):
     def __init__(self, recording: Recording) -> None:
         self._header = recording.header
         self.decides = self._header.is_complete
-        self.records: list[Record] = list(recording)
+        self.records: list[Record] = list(until_cut(recording, recording))
         self._start = self._header.clock
         self._end = self.records[-1].time if self.records else self._start
         self._at = self._start
