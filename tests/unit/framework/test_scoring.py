@@ -67,6 +67,34 @@ def test_scores_count_by_weight(reads: Reads) -> None:
     assert totals(framework, make_snapshot("a", "b")) == {"a": 137, "b": 67}
 
 
+class OfType(ColumnScore):
+    """Answers with numbers of another type than float64."""
+
+    dtype: Any = np.int64
+
+    @override
+    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
+        return super().score(state, pod, snapshot, rows).astype(self.dtype)
+
+
+class RelativeOfType(OfType, RelativeScore):
+    @override
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
+        return super().normalize_score(state, pod, scores).astype(self.dtype)
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
+@pytest.mark.parametrize("kind", [OfType, RelativeOfType])
+def test_scores_are_numbers_of_any_type(reads: Reads, dtype: Any, kind: type[OfType]) -> None:
+    """A weight of 100 makes more of them than a byte can hold."""
+    plugin = kind("A", {"a": 100, "b": 50}, reads=reads)
+    plugin.dtype = dtype
+    framework = make_framework(plugin, ColumnScore("B", {"a": 1}), weights={"A": 100, "B": 1})
+
+    assert totals(framework, make_snapshot("a", "b")) == {"a": 10001, "b": 5000}
+
+
 @pytest.mark.parametrize("reads", READS, ids=str)
 def test_normalisation_looks_at_nodes_that_fit_only(reads: Reads) -> None:
     """The highest score of all is on a node that is rejected: it sets no scale."""

@@ -177,8 +177,7 @@ def obstacles(answer: Any, _: Args) -> Sequence[Obstacle]:
 def scores(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Scores:
     """A score for each given row, to be normalised."""
     _, _, snapshot, rows = args
-    _check_column(answer, len(snapshot.table.alive[rows]), "fiu")
-    return answer  # type: ignore[no-any-return] # looked at, one line above
+    return _numbers(answer, len(snapshot.table.alive[rows]))
 
 
 def final_scores(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Scores:
@@ -325,7 +324,7 @@ def _bits(answer: Any, count: int) -> Bits | None:
 
 def _final(answer: Any, alive: NDArray[np.bool_]) -> Scores:
     """Whole numbers from 0 to 100 where `alive` is set."""
-    _check_column(answer, len(alive), "fiu")
+    answer = _numbers(answer, len(alive))
     good = (answer >= MIN_NODE_SCORE) & (answer <= MAX_NODE_SCORE) & (answer == np.floor(answer))
     good |= ~alive
     if not good.all():
@@ -333,7 +332,15 @@ def _final(answer: Any, alive: NDArray[np.bool_]) -> Scores:
             f"returned an invalid score {answer[~good][0]:g}, "
             f"expected a whole number from {MIN_NODE_SCORE} to {MAX_NODE_SCORE}"
         )
-    return answer  # type: ignore[no-any-return] # looked at, some lines above
+    found: Scores = answer
+    return found
+
+
+def _numbers(answer: Any, count: int) -> Scores:
+    """A column of numbers, as float64: weighted scores may exceed its own type."""
+    _check_column(answer, count, "fiu")
+    found: Scores = answer.astype(np.float64, copy=False)
+    return found
 
 
 def _check_column(answer: Any, count: int, kinds: str) -> None:
