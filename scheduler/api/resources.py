@@ -96,6 +96,16 @@ def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
     return _rounded(_pod_requests(pod, use_status=use_status, non_missing={}))
 
 
+def milli_requests(pod: Pod) -> dict[str, int]:
+    """Compute what the pod takes from a node, in thousandths, of every resource that it names.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    exact = _pod_requests(pod, use_status=True, non_missing={})
+    return {name: ceil(amount * MILLI) for name, amount in exact.items()}
+
+
 def non_zero_requests(pod: Pod, *, use_status: bool) -> tuple[int, int]:
     """Cpu and memory for scoring, where a container without a request counts a default.
 
