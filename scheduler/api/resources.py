@@ -135,7 +135,7 @@ def pod_limits(spec: PodSpec) -> dict[str, int]:
     Raises:
         QuantityError: a quantity does not parse.
     """
-    limits = _over_containers(spec, lambda container, _: _exact(container.resources.limits))
+    limits = exact_container_limits(spec)
     if spec.resources is not None:
         of_pod = _exact(spec.resources.limits)
         limits.update((n, amount) for n, amount in of_pod.items() if _is_pod_level_resource(n))
@@ -143,6 +143,24 @@ def pod_limits(spec: PodSpec) -> dict[str, int]:
         if limits.get(name):
             limits[name] += amount
     return _rounded(limits)
+
+
+def exact_container_requests(spec: PodSpec) -> dict[str, Decimal]:
+    """Compute the requests of all containers together, without pod level and overhead.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    return _over_containers(spec, lambda container, _: _exact(container.resources.requests))
+
+
+def exact_container_limits(spec: PodSpec) -> dict[str, Decimal]:
+    """Compute the limits of all containers together, without pod level and overhead.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    return _over_containers(spec, lambda container, _: _exact(container.resources.limits))
 
 
 def scoring_requests(pod: Pod) -> dict[str, int]:
