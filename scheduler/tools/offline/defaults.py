@@ -211,7 +211,7 @@ def _in_thousandths(amount: Any) -> Any:
     return _rounded_text(amount) if isinstance(amount, str | int | float) else amount
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)
 def _rounded_text(amount: str | float) -> str | float:
     try:
         exact = parse(amount) * MILLI

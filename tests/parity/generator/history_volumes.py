@@ -8,11 +8,15 @@ from typing_extensions import override
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.histories import make_case_of
+from tests.parity.generator.history_more import OddLives
+from tests.parity.generator.resources import Resources
 from tests.parity.generator.storage import Storage
 from tests.parity.generator.storage_changes import STORAGE_KINDS
 
 PREEMPTING = 0.3
 """The share of cases whose pods may preempt others."""
+WITH_MORE = 0.3
+"""The share of cases whose pods ask for all sorts of resources, and have odd values."""
 
 
 class LivingStorage(Storage):
@@ -48,8 +52,10 @@ class LivingStorage(Storage):
 def make_volumes_history_case(seed: int) -> Object:
     """Make the objects of one seed; the same seed always makes the same objects."""
     preemption = Draw(f"history with volumes and preemption:{seed}")
-    case = make_case_of(seed, preemption if preemption.maybe(PREEMPTING) else None)
-    draw, objects = Draw(f"history with volumes:{seed}"), case["objects"]
+    draw, may = Draw(f"history with volumes:{seed}"), preemption.maybe(PREEMPTING)
+    more = [Resources(0.3, configured=0.4), OddLives(0.25)] if draw.maybe(WITH_MORE) else []
+    case = make_case_of(seed, preemption if may else None, more)
+    objects = case["objects"]
     cluster = Cluster(nodes=[each for each in objects if each["kind"] == "Node"])
     storage = LivingStorage(draw.pick((0.4, 0.7, 0.9)))
     storage.shape_cluster(draw, cluster)
