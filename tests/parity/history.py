@@ -73,7 +73,7 @@ def compare_histories(theirs: Object, ours: Object) -> list[Difference]:
 
 def _differences(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
     # What kube-scheduler writes about a pod that is gone is written to no pod.
-    if actual["tried"] or "unbound" not in where:
+    if actual["tried"] or where.rpartition(" ")[2] not in ("unbound", "delete"):
         yield from _attempt(where, expected["tried"] or {}, actual["tried"] or {})
     for name in sorted(expected["pods"].keys() | actual["pods"].keys()):
         theirs, ours = expected["pods"].get(name, {}), actual["pods"].get(name, {})

@@ -8,9 +8,9 @@ meant, and are kept out:
 - Volumes that were taken in memory only, and are given back, wake pods: not here.
 - A claim is recreated or a volume given to another claim while PreBind waits for them: no such
   thing happens to them.
-- A pod whose PreBind is under way is deleted or bound by others, or its node changes, or goes
-  before PreBind has written: no such thing happens to them. A history ends before such a pod is
-  preempted.
+- A pod whose PreBind is under way is deleted gracefully or bound by others, or its node changes;
+  the pod or the node goes before PreBind has written: no such thing happens to them. A history ends
+  before such a pod is preempted.
 - A pod with a disk or another pod's claim that no driver knows is bound by others: no pod with
   ephemeral volumes or disks is.
 - What the API server answers to PreBind counts before the watch shows it: that shows it at once, or
@@ -115,6 +115,15 @@ class HistoryWithVolumes(PluginWrites, History):
     @override
     def wakes(self, event: ClusterEvent, old: Any = None, new: Any = None) -> bool:
         return old is not VOLUMES_FREED[1] and super().wakes(event, old, new)
+
+    @override
+    def _end_pending(self) -> None:
+        """End a pod without a node; one that waits for volumes that it has written goes at once."""
+        ready = sorted(set(self._waiting) & set(self._woken))
+        if ready and self.during is None and self.draw.maybe(0.7):
+            self.delete(copy.deepcopy(self.world.held["Pod"][self.draw.pick(ready)]))
+        else:
+            super()._end_pending()
 
     @override
     def must_stay(self, raw: Object) -> bool:
@@ -440,7 +449,8 @@ class HistoryWithVolumes(PluginWrites, History):
         for key, (number, _) in self._waiting.items():
             if instruction.attempt != number:
                 continue
-            if self.engine.attempts[number].pod.node_name in self.world.held["Node"]:
+            node = self.engine.attempts[number].pod.node_name
+            if key in self.world.held["Pod"] and node in self.world.held["Node"]:
                 self._end_before()
             else:
                 self._after.append(lambda: self._look_at(key))  # noqa: B023 - the last one

@@ -228,7 +228,7 @@ def _text(amount: Decimal) -> str:
 
 
 def _completed_node(raw: Raw) -> Raw:
-    """The node, with its capacity as allocatable if it has none."""
+    """The node, with its capacity as allocatable if it has none; an empty one is not stored."""
     status = raw.get("status")
     if not isinstance(status, dict):
         return raw
@@ -238,7 +238,7 @@ def _completed_node(raw: Raw) -> Raw:
         else value
         for name, value in status.items()
     }
-    if done.get("allocatable") is None and isinstance(done.get("capacity"), dict):
+    if not done.get("allocatable") and isinstance(done.get("capacity"), dict):
         done["allocatable"] = done["capacity"]
     return {**raw, "status": done}
 
