@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,6 +134,10 @@ func (c *clusterCase) hold(obj runtime.Object) error {
 	kinds, _, err := clientscheme.Scheme.ObjectKinds(obj)
 	if err != nil {
 		return err
+	}
+	if node, ok := obj.(*v1.Node); ok && len(node.Status.Allocatable) == 0 {
+		// The API server does not store an empty one, and fills it in whenever it reads the node.
+		node.Status.Allocatable = nil
 	}
 	legacyscheme.Scheme.Default(obj)
 	obj.GetObjectKind().SetGroupVersionKind(kinds[0])

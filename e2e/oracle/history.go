@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/klog/v2"
@@ -35,7 +33,8 @@ type historyStep struct {
 	At int64 `json:"at"`
 	// Do is "set" or "delete" an object, "flush" what time has set free, "try" the next pod, or
 	// let the API server answer a binding: "bound", "unbound", or the deletion of a victim:
-	// "evicted", "unevicted", or let PreBind "write" the claims of a pod.
+	// "evicted", "unevicted", or let PreBind "write" the claims of a pod or "check" whether its volumes
+	// are bound.
 	Do     string          `json:"do"`
 	Object json.RawMessage `json:"object"`
 	// Pod is the one whose binding or deletion is answered, or whose claims are written.
@@ -120,6 +119,7 @@ func answerHistory(line []byte) (*AdmittedHistoryAnswer, error) {
 	}
 	h.refuseEvictions()
 	h.endClaims()
+	h.endVolumes()
 	return result, nil
 }
 
@@ -138,6 +138,7 @@ type history struct {
 	problem   error
 	evictions *evictions
 	claims    *claims
+	volumes   *volumes
 
 	mutex    sync.Mutex
 	tried    *Tried
@@ -161,9 +162,10 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 		uids:      map[string]types.UID{},
 		failed:    map[types.UID]bool{},
 		claims:    newClaims(),
+		volumes:   newVolumes(),
 	}
-	objects := slices.DeleteFunc(c.schedulerObjects(), func(obj runtime.Object) bool { return kindOfStep(obj) != "" })
-	client := newClient(objects)
+	// Those that steps are about come with them.
+	client := newClient(c.schedulerObjects())
 	factory := informers.NewSharedInformerFactory(client, 0)
 	for kind, make := range stepKinds {
 		h.informers[kind] = make(factory)
@@ -182,6 +184,7 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 	h.SchedulePod = h.schedulePod
 	h.FailureHandler = h.handleFailure
 	h.watchPreemption()
+	h.watchVolumes()
 	return h, h.sync(ctx)
 }
 
@@ -189,6 +192,7 @@ func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error)
 	h.mutex.Lock()
 	h.tried, h.evictions.begun = nil, map[string]*Condition{}
 	h.claims.answers, h.claims.written = step.Wrote, map[string][]claimWrite{}
+	h.volumes.written = map[string][]volumeWrite{}
 	h.mutex.Unlock()
 	if err := h.happen(ctx, step); err != nil {
 		return nil, err
@@ -203,7 +207,13 @@ func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	answer.Tried, answer.Evictions = h.tried, maps.Clone(h.evictions.begun)
-	answer.Written = maps.Clone(h.claims.written)
+	answer.Written = map[string]any{}
+	for name, writes := range h.claims.written {
+		answer.Written[name] = writes
+	}
+	for name, writes := range h.volumes.written {
+		answer.Written[name] = writes
+	}
 	return &answer, errors.Join(problem, h.problem)
 }
 
@@ -229,6 +239,8 @@ func (h *history) happen(ctx context.Context, step historyStep) error {
 		return h.answerEviction(step.Pod, true)
 	case "write":
 		return h.writeClaims(step.Pod)
+	case "check":
+		return h.checkVolumes(step.Pod)
 	}
 	return fmt.Errorf("unknown step %q", step.Do)
 }
@@ -255,6 +267,9 @@ func (h *history) deliver(step historyStep) error {
 		h.claims.hold(claim, step.Do == "delete")
 		h.mutex.Unlock()
 	}
+	h.mutex.Lock()
+	h.volumes.hold(obj, step.Do == "delete")
+	h.mutex.Unlock()
 	informer := h.informers[kindOfStep(obj)]
 	if informer == nil {
 		return fmt.Errorf("no informer of a %T", obj)

@@ -65,8 +65,8 @@ func (c *claims) get(name, version string) (*resourceapi.ResourceClaim, error) {
 	return held.DeepCopy(), nil
 }
 
-// writeClaims lets PreBind of a pod write its claims, and returns once it waits for the binding or
-// has failed.
+// writeClaims lets PreBind of a pod write its claims or volumes, and returns once it waits for the
+// binding or for its volumes, or has failed.
 func (h *history) writeClaims(pod string) error {
 	h.mutex.Lock()
 	uid := h.uids[pod]
@@ -78,7 +78,9 @@ func (h *history) writeClaims(pod string) error {
 		return fmt.Errorf("no claim of %s waits to be written", pod)
 	}
 	close(waiting)
-	return h.await(func() bool { return h.bindings[uid] != nil || h.failed[uid] })
+	return h.await(func() bool {
+		return h.bindings[uid] != nil || h.failed[uid] || h.volumes.waiting[uid] != nil
+	})
 }
 
 // awaitTurn blocks the first write of PreBind until the step that lets it write.

@@ -275,7 +275,7 @@ func (h *history) patched(pod string, data []byte) error {
 			h.tried.Condition = condition
 		}
 		// A pod whose PreBind only writes claims is not nominated by Stowage: see docs/parity.md.
-		if len(nomination) > 0 && (condition != nil || name == "" || !h.isAssumed(pod)) {
+		if len(nomination) > 0 && (condition != nil || name == "" || !h.isAssumed(pod) || h.hasOnlyVolumes(pod)) {
 			h.tried.Nomination = &name
 		}
 	case condition != nil:

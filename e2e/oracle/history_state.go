@@ -26,8 +26,8 @@ type StepAnswer struct {
 	Evictions map[string]*Condition `json:"evictions"`
 	// Devices are those in use.
 	Devices []string `json:"devices,omitempty"`
-	// Written is what was written to the status of claims.
-	Written map[string][]claimWrite `json:"written,omitempty"`
+	// Written is what was written to the status of claims, to volumes and to their claims.
+	Written map[string]any `json:"written,omitempty"`
 }
 
 // QueuedPod is what the queue knows of a pod.

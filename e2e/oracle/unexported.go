@@ -7,14 +7,20 @@ import (
 	"time"
 	"unsafe"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	storageapi "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -95,26 +101,65 @@ func (i *syncInformer) deliver(obj runtime.Object, isGone bool) error {
 // stepKinds are the kinds of the objects that steps are about, each with its informer.
 var stepKinds = map[string]func(informers.SharedInformerFactory) *syncInformer{
 	"Pod": syncInformerOf(&v1.Pod{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
-		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, byNamespace)
+		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, byNamespace())
 	}),
 	"Node": syncInformerOf(&v1.Node{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
-		return coreinformers.NewNodeInformer(client, 0, byNamespace)
+		return coreinformers.NewNodeInformer(client, 0, byNamespace())
 	}),
 	"Namespace": syncInformerOf(&v1.Namespace{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
-		return coreinformers.NewNamespaceInformer(client, 0, byNamespace)
+		return coreinformers.NewNamespaceInformer(client, 0, byNamespace())
 	}),
 	"ResourceClaim": syncInformerOf(&resourceapi.ResourceClaim{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
-		return resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, byNamespace)
+		return resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, byNamespace())
 	}),
 	"ResourceSlice": syncInformerOf(&resourceapi.ResourceSlice{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
-		return resourceinformers.NewResourceSliceInformer(client, 0, byNamespace)
+		return resourceinformers.NewResourceSliceInformer(client, 0, byNamespace())
 	}),
 	"DeviceClass": syncInformerOf(&resourceapi.DeviceClass{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
-		return resourceinformers.NewDeviceClassInformer(client, 0, byNamespace)
+		return resourceinformers.NewDeviceClassInformer(client, 0, byNamespace())
+	}),
+	"Service": syncInformerOf(&v1.Service{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return coreinformers.NewServiceInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"ReplicationController": syncInformerOf(&v1.ReplicationController{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return coreinformers.NewReplicationControllerInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"ReplicaSet": syncInformerOf(&appsv1.ReplicaSet{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return appsinformers.NewReplicaSetInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"StatefulSet": syncInformerOf(&appsv1.StatefulSet{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return appsinformers.NewStatefulSetInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"PodDisruptionBudget": syncInformerOf(&policyv1.PodDisruptionBudget{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return policyinformers.NewPodDisruptionBudgetInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"PersistentVolume": syncInformerOf(&v1.PersistentVolume{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return coreinformers.NewPersistentVolumeInformer(client, 0, byNamespace())
+	}),
+	"PersistentVolumeClaim": syncInformerOf(&v1.PersistentVolumeClaim{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return coreinformers.NewPersistentVolumeClaimInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"StorageClass": syncInformerOf(&storageapi.StorageClass{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return storageinformers.NewStorageClassInformer(client, 0, byNamespace())
+	}),
+	"CSINode": syncInformerOf(&storageapi.CSINode{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return storageinformers.NewCSINodeInformer(client, 0, byNamespace())
+	}),
+	"CSIDriver": syncInformerOf(&storageapi.CSIDriver{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return storageinformers.NewCSIDriverInformer(client, 0, byNamespace())
+	}),
+	"CSIStorageCapacity": syncInformerOf(&storageapi.CSIStorageCapacity{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return storageinformers.NewCSIStorageCapacityInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"VolumeAttachment": syncInformerOf(&storageapi.VolumeAttachment{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return storageinformers.NewVolumeAttachmentInformer(client, 0, byNamespace())
 	}),
 }
 
-var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+// byNamespace returns indexers of one informer, as plugins add theirs.
+func byNamespace() cache.Indexers {
+	return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+}
 
 func syncInformerOf(kind runtime.Object, make func(kubernetes.Interface) cache.SharedIndexInformer) func(informers.SharedInformerFactory) *syncInformer {
 	return func(factory informers.SharedInformerFactory) *syncInformer {

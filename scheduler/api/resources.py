@@ -96,6 +96,16 @@ def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
     return _rounded(_pod_requests(pod, use_status=use_status, non_missing={}))
 
 
+def milli_requests(pod: Pod) -> dict[str, int]:
+    """Compute what the pod takes from a node, in thousandths, of every resource that it names.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    exact = _pod_requests(pod, use_status=True, non_missing={})
+    return {name: ceil(amount * MILLI) for name, amount in exact.items()}
+
+
 def non_zero_requests(pod: Pod, *, use_status: bool) -> tuple[int, int]:
     """Cpu and memory for scoring, where a container without a request counts a default.
 
@@ -125,7 +135,7 @@ def pod_limits(spec: PodSpec) -> dict[str, int]:
     Raises:
         QuantityError: a quantity does not parse.
     """
-    limits = _over_containers(spec, lambda container, _: _exact(container.resources.limits))
+    limits = exact_container_limits(spec)
     if spec.resources is not None:
         of_pod = _exact(spec.resources.limits)
         limits.update((n, amount) for n, amount in of_pod.items() if _is_pod_level_resource(n))
@@ -133,6 +143,24 @@ def pod_limits(spec: PodSpec) -> dict[str, int]:
         if limits.get(name):
             limits[name] += amount
     return _rounded(limits)
+
+
+def exact_container_requests(spec: PodSpec) -> dict[str, Decimal]:
+    """Compute the requests of all containers together, without pod level and overhead.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    return _over_containers(spec, lambda container, _: _exact(container.resources.requests))
+
+
+def exact_container_limits(spec: PodSpec) -> dict[str, Decimal]:
+    """Compute the limits of all containers together, without pod level and overhead.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    return _over_containers(spec, lambda container, _: _exact(container.resources.limits))
 
 
 def scoring_requests(pod: Pod) -> dict[str, int]:

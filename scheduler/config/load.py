@@ -104,6 +104,7 @@ def load_object(  # noqa: PLR0913 - all but the value by name
     document = _document(value, problems)
     if document is None:
         raise ConfigError(source, problems)
+    _refuse_empty_name(document, problems)
     written = decode(KubeSchedulerConfiguration, document, (), problems, _hint)
     known, types = _of_named_plugins(written, out_of_tree or {}, args_types or {}, problems)
     written = replace(
@@ -206,6 +207,15 @@ def _document(value: Value, problems: Problems) -> dict[str, Value] | None:
         return None
     _check_type(value, KIND, (), problems, required=True)
     return value
+
+
+def _refuse_empty_name(document: Mapping[str, Value], problems: Problems) -> None:
+    """Refuse a single profile with an empty name; only a missing one has a default."""
+    profiles = document.get("profiles")
+    only = profiles[0] if isinstance(profiles, list) and len(profiles) == 1 else None
+    if isinstance(only, dict) and only.get("schedulerName") == "":
+        place = ("profiles", 0, "schedulerName")
+        problems.add(place, "expected a name; without the field the profile has the default one")
 
 
 def _check_type(

@@ -68,6 +68,8 @@ FAMILIES: Final = (
     "devices",
     "devices-extended",
 )
+ODD_FAMILIES: Final = ("odd", "odd-storage", "odd-devices")
+"""Families that are asked about only by name."""
 QUESTIONS: Final = 30
 PRINTED: Final = 20
 
@@ -122,15 +124,15 @@ def _question(
             # Stowage wakes pods then, which kube-scheduler does not.
             old, new = None, old
     elif nodes and draw.maybe(0.4):
-        old, new = _change(draw, draw.pick(nodes), draw.pick(nodes), _change_node)
+        old, new = _change(draw, draw.pick(nodes), draw.pick(nodes), change_node)
     elif "resourceClaims" in pod["spec"] and draw.maybe(0.5):
         old, new = pod, copy.deepcopy(pod)
         names = [c["metadata"]["name"] for c in storage if c["kind"] == "ResourceClaim"]
         change_claim_names(draw, new, names)
     elif draw.maybe(0.3):
-        old, new = pod, _changed(draw, pod, draw.pick(pods), _change_pod)
+        old, new = pod, _changed(draw, pod, draw.pick(pods), change_pod)
     else:
-        old, new = _change(draw, draw.pick(pods), draw.pick(pods), _change_pod)
+        old, new = _change(draw, draw.pick(pods), draw.pick(pods), change_pod)
     return {"pod": pod, "old": old, "new": new}
 
 
@@ -150,7 +152,7 @@ def _changed(draw: Draw, thing: Object, other: Object, change: Any) -> Object:
     return new
 
 
-def _change_node(draw: Draw, node: Object, other: Object) -> None:
+def change_node(draw: Draw, node: Object, other: Object) -> None:
     """Give a node a property of another one."""
     match draw.pick(
         (
@@ -167,13 +169,13 @@ def _change_node(draw: Draw, node: Object, other: Object) -> None:
         )
     ):
         case "labels":
-            node["metadata"]["labels"] = other["metadata"]["labels"]
+            node["metadata"]["labels"] = other["metadata"].get("labels", {})
         case "label":
-            labels = node["metadata"]["labels"]
+            labels = node["metadata"].setdefault("labels", {})
             if labels:
                 del labels[draw.pick(sorted(labels))]
         case "value":
-            labels = node["metadata"]["labels"]
+            labels = node["metadata"].setdefault("labels", {})
             if labels:
                 labels[draw.pick(sorted(labels))] = draw.pick(("", "z1", "z9", "5"))
         case "effect":
@@ -189,9 +191,10 @@ def _change_node(draw: Draw, node: Object, other: Object) -> None:
         case "cordon":
             node["spec"]["unschedulable"] = not node["spec"].get("unschedulable", False)
         case "room":
-            room = other["status"]["allocatable"]
+            room = other["status"].get("allocatable", {})
             if draw.maybe(0.5):
-                room = {**node["status"]["allocatable"], "pods": draw.pick(("1", "110", "111"))}
+                room = dict(node["status"].get("allocatable", {}))
+                room["pods"] = draw.pick(("1", "110", "111"))
             if draw.maybe(0.3):
                 room["cpu"] = draw.pick(("4000m", "16", "250m"))
             node["status"]["allocatable"] = room
@@ -206,7 +209,7 @@ def _change_node(draw: Draw, node: Object, other: Object) -> None:
             ]
 
 
-def _change_pod(draw: Draw, pod: Object, other: Object) -> None:
+def change_pod(draw: Draw, pod: Object, other: Object) -> None:
     """Change what can change while a pod lives."""
     spec, metadata = pod["spec"], pod["metadata"]
     match draw.pick(
@@ -251,7 +254,7 @@ def _change_pod(draw: Draw, pod: Object, other: Object) -> None:
             if gates := spec.pop("schedulingGates", None):
                 spec["schedulingGates"] = gates[draw.randint(1, 2) :]
         case "resize":
-            _resize(draw, pod)
+            resize(draw, pod)
         case "leaving":
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             metadata["deletionGracePeriodSeconds"] = 30
@@ -271,7 +274,7 @@ def _change_pod(draw: Draw, pod: Object, other: Object) -> None:
             metadata["annotations"] = {"example.com/note": "changed"}
 
 
-def _resize(draw: Draw, pod: Object) -> None:
+def resize(draw: Draw, pod: Object) -> None:
     """Let the kubelet report what it granted, on the way to other resources."""
     status = pod["status"]
     if draw.maybe(0.5):
@@ -409,7 +412,7 @@ def main() -> int:
     """Ask both about all seeds and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:250", metavar="A:B")
-    parser.add_argument("--family", action="append", choices=FAMILIES)
+    parser.add_argument("--family", action="append", choices=[*FAMILIES, *ODD_FAMILIES])
     arguments = parser.parse_args()
     first, last = (int(part) for part in arguments.seeds.split(":"))
     hints: Counter[tuple[str, str]] = Counter()

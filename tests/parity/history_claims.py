@@ -22,9 +22,8 @@ and what is written to the status of claims. These differences are meant, and ar
 
 import copy
 import json
-from collections.abc import Callable, Coroutine, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final
 
 import msgspec
 from typing_extensions import override
@@ -48,9 +47,9 @@ from tests.parity.generator.history_claims import (
 )
 from tests.parity.history_steps import STEPS, History
 from tests.parity.living import PLURAL, REFUSED
+from tests.parity.plugin_writes import Pause, PluginWrites, refusal
 from tests.parity.world import decoded, is_leaving, key_of
 
-T = TypeVar("T")
 _CLAIM: Final = "ResourceClaim"
 _EPOCH: Final = 1_767_323_045.0
 """The time that the scheduler writes into allocations."""
@@ -62,7 +61,7 @@ def live_through_claims(case: Object, seed: int, steps: int = STEPS) -> Object:
     return HistoryWithClaims(case, seed).lived(steps)
 
 
-class HistoryWithClaims(History):
+class HistoryWithClaims(PluginWrites, History):
     """A life in which pods have claims, with an API server that answers writes to them."""
 
     def __init__(self, case: Object, seed: int) -> None:
@@ -411,11 +410,11 @@ class HistoryWithClaims(History):
         key = f"{parts[-3]}/{parts[-1]}"
         before = self.world.held[_CLAIM].get(key)
         if before is None:
-            raise _refusal(404, "not found")
+            raise refusal(404, "not found")
         meta = body.pop("metadata", {})
         expected = {name: meta[name] for name in ("uid", "resourceVersion") if name in meta}
         if any(before["metadata"][name] != value for name, value in expected.items()):
-            raise _refusal(409, "it has changed")
+            raise refusal(409, "it has changed")
         raw = copy.deepcopy(before)
         if not path.endswith("/status"):
             raw["metadata"]["finalizers"] = meta["finalizers"]
@@ -430,11 +429,11 @@ class HistoryWithClaims(History):
             before.get("status", {}).get("reservedFor", ())
         )
         if is_reserving and ("allocation" not in status or is_leaving(raw)):
-            raise _refusal(422, "invalid")
+            raise refusal(422, "invalid")
         self._written.setdefault(key, []).append(_summary(status))
         if is_reserving and self.draw.maybe(self._refuses_writes):
             self._answered.setdefault(key, []).append(None)
-            raise _refusal(403, REFUSED)
+            raise refusal(403, REFUSED)
         raw = self._owe(raw)
         self._answered.setdefault(key, []).append(copy.deepcopy(raw))
         return raw
@@ -469,17 +468,14 @@ class HistoryWithClaims(History):
 
     # --- the API server for PreBind; see `framework.services.Api` ---------------------------------
 
-    async def bind(self, *_: object) -> None:
-        raise AssertionError
-
     async def request(self, method: str, path: str, body: object = None) -> Any:
         if not self._writes_now:
-            await _Pause()
+            await Pause()
         if method == "GET":
             key = "{0}/{2}".format(*path.split("/")[-3:])
             raw = self.world.held[_CLAIM].get(key)
             if raw is None:
-                raise _refusal(404, "not found")
+                raise refusal(404, "not found")
         else:
             raw = self._written_claim(path, body)
         raw = copy.deepcopy(raw)
@@ -487,30 +483,8 @@ class HistoryWithClaims(History):
         return raw
 
     @staticmethod
-    async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-        return await work
-
-    @staticmethod
-    def turn(uid: str) -> AbstractAsyncContextManager[None]:
-        del uid
-        return nullcontext()
-
-    @staticmethod
     async def until(holds: Callable[[], bool], *_: object) -> bool:
         return holds()
-
-
-class _Pause:
-    """Waits for the step that lets PreBind write."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-def _refusal(status: int, message: str) -> RequestError:
-    problem = RequestError(message)
-    problem.status, problem.is_certain = status, status != 409
-    return problem
 
 
 def _summary(status: Object) -> Object:

@@ -140,7 +140,7 @@ class History(Living):
         elif draw.maybe(0.3):
             self.label(raw, POD_LABELS)
         elif draw.maybe(0.4):
-            spec["containers"][0]["resources"]["requests"]["cpu"] = draw.pick(CPU)
+            _requests_of(raw)["cpu"] = draw.pick(CPU)
         elif draw.maybe(0.4):
             spec.setdefault("tolerations", []).append(
                 {"key": draw.pick(TAINT_KEYS), "operator": "Exists"}
@@ -218,8 +218,7 @@ class History(Living):
         if self.draw.maybe(0.5):
             self.label(raw, POD_LABELS)
         else:
-            requests = raw["spec"]["containers"][0]["resources"]["requests"]
-            requests["cpu"] = self.draw.pick(CPU)
+            _requests_of(raw)["cpu"] = self.draw.pick(CPU)
         self.show(self.world.write(raw))
 
     def _change_node(self) -> None:
@@ -279,3 +278,10 @@ class History(Living):
     def _preempts_now(self, raw: Object) -> bool:
         """Whether the victims of a pod are being evicted."""
         return raw["metadata"]["uid"] in self.engine.preemption_executor._runs
+
+
+def _requests_of(pod: Object) -> Object:
+    """The requests of the first container of a pod."""
+    resources = pod["spec"]["containers"][0].setdefault("resources", {})
+    requests: Object = resources.setdefault("requests", {})
+    return requests

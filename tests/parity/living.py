@@ -67,7 +67,7 @@ from tests.parity.first_of_equal import FirstOfEqual
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.histories import may_preempt
 from tests.parity.history_state import BEGINNING, UNITS, state_of
-from tests.parity.world import STEP_KINDS, World, decoded, is_leaving, key_of, leave, node_of
+from tests.parity.world import World, decoded, is_leaving, key_of, kinds_of_steps, leave, node_of
 
 QUIET: Final = "SchedulerError"
 """The reason of failures whose texts are Stowage's own."""
@@ -78,6 +78,18 @@ PLURAL: Final = {
     "DeviceClass": "deviceclasses",
     "ResourceSlice": "resourceslices",
     "ResourceClaim": "resourceclaims",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "PersistentVolume": "persistentvolumes",
+    "StorageClass": "storageclasses",
+    "CSINode": "csinodes",
+    "CSIDriver": "csidrivers",
+    "CSIStorageCapacity": "csistoragecapacities",
+    "VolumeAttachment": "volumeattachments",
+    "Service": "services",
+    "ReplicationController": "replicationcontrollers",
+    "ReplicaSet": "replicasets",
+    "StatefulSet": "statefulsets",
+    "PodDisruptionBudget": "poddisruptionbudgets",
 }
 REFUSED: Final = "the API server refuses"
 _REFUSED: Final = f'running Bind plugin "DefaultBinder": {REFUSED}'
@@ -105,7 +117,8 @@ class Living:
         """Bindings without an answer, by the key of the pod."""
         self.evictions: dict[str, Evict] = {}
         """Evictions without an answer, by the key of the victim."""
-        self._others = [raw for raw in case["objects"] if raw["kind"] not in STEP_KINDS]
+        kinds = kinds_of_steps(case)
+        self._others = [raw for raw in case["objects"] if raw["kind"] not in kinds]
         self.profiles, cluster = load_case({**case, "objects": self._others})
         self.engine = cluster.engine
         self.engine.core.algorithm = FirstOfEqual(self.meanwhile)

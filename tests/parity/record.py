@@ -9,7 +9,7 @@ that the recorded cases add to a run instead of repeating it.
 import gzip
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.histories import make_history_case
 from tests.parity.generator.history_claims import make_claims_history_case
+from tests.parity.generator.history_more import make_more_history_case
+from tests.parity.generator.history_volumes import make_volumes_history_case
 from tests.parity.generator.worked import WORKED, worked_case
 from tests.parity.groups import (
     GATES,
@@ -60,6 +62,16 @@ HISTORIES = "histories"
 HISTORY_CASES = 16
 CLAIM_HISTORIES = "histories-claims"
 """The same with resource claims."""
+VOLUME_HISTORIES = "histories-volumes"
+"""The same with volumes."""
+MORE_HISTORIES = "histories-more"
+"""The same with more resources and odd values."""
+ALL_HISTORIES: Mapping[str, Callable[[int], Any]] = {
+    HISTORIES: make_history_case,
+    CLAIM_HISTORIES: make_claims_history_case,
+    VOLUME_HISTORIES: make_volumes_history_case,
+    MORE_HISTORIES: make_more_history_case,
+}
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
 EXPRESSION_CASES = 1000
@@ -77,8 +89,7 @@ def main() -> int:
         ASKING,
         SAMPLING,
         HINTS,
-        HISTORIES,
-        CLAIM_HISTORIES,
+        *ALL_HISTORIES,
     ]
     if GROUPS in families:
         families.remove(GROUPS)
@@ -86,12 +97,10 @@ def main() -> int:
     if ASKING in families:
         families.remove(ASKING)
         _record_groups(ASKING, WITH_TOPOLOGY, WITH_EXTENDERS)
-    if HISTORIES in families:
-        families.remove(HISTORIES)
-        _record_histories(HISTORIES, make_history_case)
-    if CLAIM_HISTORIES in families:
-        families.remove(CLAIM_HISTORIES)
-        _record_histories(CLAIM_HISTORIES, make_claims_history_case)
+    for name, make in ALL_HISTORIES.items():
+        if name in families:
+            families.remove(name)
+            _record_histories(name, make)
     if EXPRESSIONS in families:
         families.remove(EXPRESSIONS)
         _record_expressions()

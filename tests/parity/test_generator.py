@@ -29,6 +29,7 @@ REJECTING = {
     "odd": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "NodePorts"},
     "odd-devices": {"DynamicResources"},
     "odd-extenders": {"Extender", "VolumeBinding", "DynamicResources"},
+    "odd-mixed": {"NodeResourcesFit", "NodeAffinity", "VolumeBinding", "DynamicResources"},
     "odd-preemption": {"NodeResourcesFit", "NodeAffinity", "VolumeBinding", "DynamicResources"},
     "odd-profiles": {"NodeResourcesFit"},
     "odd-storage": {"VolumeBinding", "VolumeRestrictions", "VolumeZone"},

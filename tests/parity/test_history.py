@@ -13,11 +13,17 @@ import pytest
 from tests.parity.generator.histories import make_history_case
 from tests.parity.history import compare_histories, lived as lived_through
 from tests.parity.history_steps import live_through
-from tests.parity.record import CLAIM_HISTORIES, HISTORIES, HISTORY_CASES, recorded_cases
+from tests.parity.record import (
+    ALL_HISTORIES,
+    CLAIM_HISTORIES,
+    HISTORIES,
+    HISTORY_CASES,
+    recorded_cases,
+)
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("kind", [HISTORIES, CLAIM_HISTORIES])
+@pytest.mark.parametrize("kind", ALL_HISTORIES)
 def test_recorded_histories_go_the_same(kind: str) -> None:
     """Where each pod waits after each step, and how each attempt ends."""
     recorded = list(recorded_cases(kind))

@@ -15,9 +15,10 @@ from tests.parity import extender
 from tests.parity.answering import pipelined, running, stowage_command
 from tests.parity.choices import choice_differences
 from tests.parity.compare import compare
-from tests.parity.generator.families import FAMILIES, FLAGS
+from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.worked import WORKED
 from tests.parity.record import CASES, FEWER, WORKED_OUT, recorded_cases
+from tests.parity.run import as_written
 
 pytestmark = pytest.mark.parity
 
@@ -47,6 +48,22 @@ def test_recorded_clusters_get_the_same_answers(family: str) -> None:
     ]
 
     assert len(recorded) == FEWER.get(family, CASES)
+    assert differences == []
+
+
+@pytest.mark.parametrize("family", ["resources", "inter-pod", "spread", "volumes", "odd"])
+def test_objects_as_people_write_them_get_the_same_answers(family: str) -> None:
+    """What an API server fills in is filled in where objects come from files."""
+    recorded = list(recorded_cases(family))
+    written = [as_written(make_case(family, case["seed"])) for case in recorded]
+
+    answers = explained(written)
+    differences = [
+        f"{family}:{case['seed']} {difference}"
+        for case, answer in zip(recorded, answers, strict=True)
+        for difference in compare(case["answer"], answer, case["objects"])
+    ]
+
     assert differences == []
 
 

@@ -5,24 +5,40 @@ from typing import Any, Final
 
 from scheduler.tools.offline.reading import objects_from_documents
 from tests.parity.generator.draw import Object
+from tests.parity.generator.history_more import has_more
+from tests.parity.generator.storage_changes import STORAGE_KINDS
 
 CLAIM_KINDS: Final = ("DeviceClass", "ResourceSlice", "ResourceClaim")
 """Those of devices, which some histories have."""
-STEP_KINDS: Final = ("Namespace", "Node", "Pod", *CLAIM_KINDS)
+STEP_KINDS: Final = ("Namespace", "Node", "Pod", *CLAIM_KINDS, *STORAGE_KINDS)
 """The kinds of objects that steps are about."""
+SELECTING_KINDS: Final = (
+    "Service",
+    "ReplicationController",
+    "ReplicaSet",
+    "StatefulSet",
+    "PodDisruptionBudget",
+)
+"""Those that select pods, and that steps are about in the histories with more."""
+
+
+def kinds_of_steps(case: Object) -> tuple[str, ...]:
+    """The kinds of the objects that the steps of a case are about."""
+    return (*STEP_KINDS, *SELECTING_KINDS) if has_more(case) else STEP_KINDS
 
 
 class World:
     """The API server: the objects that it holds, as raw objects by kind and key."""
 
     def __init__(self, case: Object) -> None:
-        self.held: dict[str, dict[str, Object]] = {kind: {} for kind in STEP_KINDS}
-        self.shown: dict[str, dict[str, Object]] = {kind: {} for kind in STEP_KINDS}
+        kinds = kinds_of_steps(case)
+        self.held: dict[str, dict[str, Object]] = {kind: {} for kind in kinds}
+        self.shown: dict[str, dict[str, Object]] = {kind: {} for kind in kinds}
         """The objects as the scheduler has seen them."""
-        self.to_come: dict[str, list[Object]] = {kind: [] for kind in STEP_KINDS}
+        self.to_come: dict[str, list[Object]] = {kind: [] for kind in kinds}
         self._version = 0
         for raw in case["objects"]:
-            if raw["kind"] in STEP_KINDS:
+            if raw["kind"] in kinds:
                 self.to_come[raw["kind"]].append(raw)
 
     def write(self, raw: Object) -> Object:

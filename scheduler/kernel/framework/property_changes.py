@@ -10,6 +10,7 @@ from typing import Final
 from scheduler.api.objects import Node, ResourceList
 from scheduler.api.pods import PodInfo
 from scheduler.api.quantity import QuantityError, parse
+from scheduler.api.resources import milli_requests
 from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource
 
 _POD_ACTIONS: Final = (
@@ -48,10 +49,13 @@ def pod_scheduling_properties_change(old: PodInfo, new: PodInfo) -> tuple[Cluste
 
 
 def _is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
-    """Whether the pod takes less of some resource than before."""
-    after = new.shape.occupied
+    """Whether the pod takes less of some resource than before, if only by a thousandth."""
+    if old.shape is new.shape:
+        return False
+    after = milli_requests(new.pod)
     return any(
-        name not in after or amount > after[name] for name, amount in old.shape.occupied.items()
+        name not in after or amount > after[name]
+        for name, amount in milli_requests(old.pod).items()
     )
 
 

@@ -57,6 +57,7 @@ from scheduler.kernel.plugins.node_predicates import (
     PreferredNodeTerms,
     RequiredNodeAffinity,
     any_term_matches,
+    labels_match_node,
     node_selector_terms,
     preferred_node_terms,
     required_node_affinity_of,
@@ -209,7 +210,8 @@ class NodeAffinity(
     ) -> QueueingHint:
         """Queue if the node satisfies the pod and the profile, and did not before.
 
-        The old node is checked against the pod's own demands only, as upstream does.
+        The old node is checked against the pod's own demands only, as upstream does. A term that
+        cannot be parsed is an error for upstream, unless another term matches; then it queues.
         """
         if self._added_required is not None and not any(
             term.matches_node(new) for term in self._added_required
@@ -217,7 +219,8 @@ class NodeAffinity(
             return QueueingHint.SKIP
         required = required_node_affinity_of(pod.spec)
         if not required.matches_node(new):
-            return QueueingHint.SKIP
+            is_doubtful = not required.is_readable and labels_match_node(required.labels, new)
+            return QueueingHint.QUEUE if is_doubtful else QueueingHint.SKIP
         if old is not None and required.matches_node(old):
             return QueueingHint.SKIP
         return QueueingHint.QUEUE

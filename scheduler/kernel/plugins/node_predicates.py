@@ -67,6 +67,8 @@ class NodeTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 NEVER: Final = NodeTerm(matches_nothing=True)
+_UNREADABLE: Final = NodeTerm(matches_nothing=True)
+"""Stands for a term that cannot be parsed."""
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
@@ -75,10 +77,12 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         labels: the requirements of `spec.nodeSelector`.
         terms: required affinity, of which one term must hold; None without one.
+        is_readable: whether all terms can be parsed; the others match nothing.
     """
 
     labels: tuple[Requirement, ...]
     terms: tuple[NodeTerm, ...] | None
+    is_readable: bool = True
 
     @property
     def is_empty(self) -> bool:
@@ -124,12 +128,13 @@ def required_node_affinity_of(spec: PodSpec) -> RequiredNodeAffinity:
         selector = affinity.required_during_scheduling_ignored_during_execution
     terms = None
     if selector is not None:
-        terms = tuple(map(_term_or_never, selector.node_selector_terms))
+        terms = tuple(map(_term_if_readable, selector.node_selector_terms))
     labels = (
         Requirement(key, Operator.IN, frozenset((value,)))
         for key, value in spec.node_selector.items()
     )
-    return RequiredNodeAffinity(tuple(labels), terms)
+    is_readable = all(term is not _UNREADABLE for term in terms or ())
+    return RequiredNodeAffinity(tuple(labels), terms, is_readable)
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
@@ -224,11 +229,11 @@ def tolerated_taints(tolerations: Tolerations, snapshot: Snapshot, rows: Rows) -
     return None if mask.all() else mask
 
 
-def _term_or_never(term: NodeSelectorTerm) -> NodeTerm:
+def _term_if_readable(term: NodeSelectorTerm) -> NodeTerm:
     try:
         return node_term(term)
     except SelectorError:
-        return NEVER
+        return _UNREADABLE
 
 
 def _is_named(requirement: Requirement, snapshot: Snapshot, rows: Rows) -> Mask:

@@ -28,7 +28,7 @@ from scheduler.kernel.ends.times import seconds_of
 from scheduler.kernel.framework.events import POD_GROUP_KIND, ObjectKind
 from scheduler.tools.offline import input_errors
 from scheduler.tools.offline.admission import KINDS, Admission, is_complete
-from scheduler.tools.offline.defaults import completed_pod, in_namespace
+from scheduler.tools.offline.defaults import completed, completed_pod, in_namespace
 from scheduler.tools.offline.documents import InputError, documents_from_text, items_of
 from scheduler.tools.offline.resource_claims import claims_of_templates, completed_claim
 from scheduler.tools.offline.strictness import (
@@ -234,6 +234,7 @@ class _Collector:
     def _take(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
         if kind not in CLUSTER_WIDE:
             raw = in_namespace(raw)
+        raw = completed(raw, kind)
         if kind in _ADMITTED:
             self._admitted.append((raw, kind, place))
         else:

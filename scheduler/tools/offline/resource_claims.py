@@ -22,6 +22,7 @@ from scheduler.kernel.framework.interface import Write
 
 RESOURCE_CLAIMS: Final = "resourceclaims"
 _CLAIM_OF_POD: Final = "resource.kubernetes.io/pod-claim-name"
+_ENDED: Final = ("Succeeded", "Failed")
 _EXACT: Final = {"allocationMode": "ExactCount", "count": 1}
 
 Raw = Mapping[str, Any]
@@ -44,6 +45,8 @@ def claims_of_templates(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The pod with the names of the claims that the controller makes for it, and these claims.
 
+    It makes none for a pod that is being deleted or has ended.
+
     Args:
         pod: with namespace and UID.
         templates: by namespace and name.
@@ -51,7 +54,8 @@ def claims_of_templates(
     spec, status, meta = pod.get("spec"), pod.get("status"), pod["metadata"]
     wanted = spec.get("resourceClaims") if isinstance(spec, Mapping) else None
     status = status if isinstance(status, Mapping) else {}
-    if not isinstance(wanted, list):
+    is_over = meta.get("deletionTimestamp") is not None or status.get("phase") in _ENDED
+    if is_over or not isinstance(wanted, list):
         return dict(pod), []
     known = list(status.get("resourceClaimStatuses") or ())
     named = {each.get("name") for each in known if isinstance(each, Mapping)}

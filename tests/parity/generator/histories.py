@@ -4,6 +4,7 @@ No two pods are equal: each has a label of its own. Of equal pods Stowage tries 
 follow only if it is not rejected like them (`scheduler.kernel.queue.equivalent_pods`).
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from tests.parity.generator.cluster import Cluster, new_namespaces, new_node, new_pod
@@ -38,13 +39,17 @@ def make_history_case(seed: int) -> Object:
     return make_case_of(seed, preemption if preemption.maybe(PREEMPTING) else None)
 
 
-def make_case_of(seed: int, preemption: Draw | None) -> Object:
-    """Make the objects of one seed, without preemption if that has no draw."""
+def make_case_of(seed: int, preemption: Draw | None, more: Sequence[Feature] = ()) -> Object:
+    """Make the objects of one seed, without preemption if that has no draw.
+
+    `more` are further aspects of all pods and nodes.
+    """
     draw, preempts = Draw(f"history:{seed}"), preemption is not None
     off = () if preempts else (PREEMPTION,)
     profiles = [_profile("default-scheduler", *off), _profile("second", *off, draw.pick(WITHOUT))]
     cluster = Cluster(others=new_namespaces(draw), profiles=profiles)
-    features = _features(draw)
+    kinds = {type(feature) for feature in more}
+    features = [*(each for each in _features(draw) if type(each) not in kinds), *more]
     cluster.nodes = [new_node(draw, f"n{i}") for i in range(draw.randint(3, 12))]
     for feature in features:
         feature.shape_cluster(draw, cluster)

@@ -105,6 +105,8 @@ def _no_allocatable(draw: Draw, node: Object) -> None:
         node["status"].pop("allocatable", None)
     else:
         node["status"]["allocatable"] = {}
+    # Otherwise the API server makes the one of the other.
+    node["status"].pop("capacity", None)
 
 
 def _leaving(draw: Draw, node: Object) -> None:

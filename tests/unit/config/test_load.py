@@ -39,6 +39,12 @@ def test_a_single_profile_without_a_name_gets_the_callers() -> None:
     assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
 
 
+def test_a_name_that_is_written_must_not_be_empty() -> None:
+    """kube-scheduler refuses it as well: only a missing name has a default."""
+    with pytest.raises(ConfigError, match=r"profiles\[0\].schedulerName: expected a name"):
+        load_object({**HEAD, "profiles": [{"schedulerName": ""}]})
+
+
 def test_arguments_are_found_by_their_type() -> None:
     """Where nothing is said the defaults are given, also for a plugin that is off."""
     config = load_object(

@@ -56,6 +56,12 @@ TOLERATION = Toleration(key="k", operator="Exists")
             id="request gone",
         ),
         pytest.param(
+            make_pod_info(requests={"memory": "1"}),
+            make_pod_info(requests={"memory": "1m"}),
+            ["UnschedulablePodUpdatePodScaleDown"],
+            id="request smaller by less than a byte",
+        ),
+        pytest.param(
             make_pod_info(requests={"cpu": "1"}),
             make_pod_info(requests={"cpu": "2"}),
             ["UnschedulablePodUpdate"],

@@ -3,12 +3,14 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from scheduler.kernel.answers.model import DeviceTaken, FeasibleNode, PodAnswer
 from scheduler.tools.offline.cases import answer_case
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
 from scheduler.tools.offline.recorded import recorded_engine
+from scheduler.tools.offline.resource_claims import claims_of_templates
 from scheduler.tools.offline.simulate import Placement, simulate
 from tests.support.manifests import node_manifest, pod_manifest
 from tests.support.recordings import make_header
@@ -72,6 +74,27 @@ def test_a_shared_claim_is_there_for_the_second_pod() -> None:
     found = placements(*nodes, resource_slice("a", 1), device_class(), CLAIM, *pods)
 
     assert found == {"default/p": "a", "default/q": "a"}
+
+
+@pytest.mark.parametrize(
+    ("is_leaving", "phase", "made"),
+    [
+        pytest.param(False, "Pending", ["p-c-claim"], id="a pod that waits"),
+        pytest.param(True, "Pending", [], id="a pod that is being deleted"),
+        pytest.param(False, "Failed", [], id="a pod that has ended"),
+    ],
+)
+def test_only_pods_that_go_on_get_claims(is_leaving: bool, phase: str, made: list[str]) -> None:
+    """The controller makes none for the others: a nominated one stays gated, and holds no room."""
+    pod = claiming("p", resourceClaimTemplateName="one")
+    pod["metadata"].update(namespace="default", uid="u")
+    pod["status"] = {"phase": phase}
+    if is_leaving:
+        pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+
+    _, claims = claims_of_templates(pod, {("default", "one"): TEMPLATE})
+
+    assert [claim["metadata"]["name"] for claim in claims] == made
 
 
 def test_extended_resources_of_devices_are_used_up() -> None:

@@ -347,6 +347,29 @@ def test_a_node_that_comes_to_match_wakes_the_pod(
     assert registered.queueing_hint(demanding(SSD), old, new) is expected
 
 
+UNREADABLE = term(requirement("cores", "Lt", "9" * 25))
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(demanding(UNREADABLE), QueueingHint.QUEUE, id="no term matches"),
+        pytest.param(demanding(UNREADABLE, SSD), QueueingHint.SKIP, id="another matched before"),
+        pytest.param(
+            make_pod_info(
+                node_selector={"absent": ""},
+                affinity=Affinity(node_affinity=affinity(UNREADABLE)),
+            ),
+            QueueingHint.SKIP,
+            id="the node selector does not match",
+        ),
+    ],
+)
+def test_a_term_that_cannot_be_parsed_wakes_the_pod(pod: PodInfo, expected: QueueingHint) -> None:
+    """It is an error for kube-scheduler's hint, unless something else decides; errors wake."""
+    assert NodeAffinity().is_schedulable_after_node_change(pod, FAST, FAST) is expected
+
+
 def test_a_node_the_profile_excludes_wakes_nobody() -> None:
     """Added affinity is asked first."""
     pod = make_pod_info(node_selector={"cores": "many"})
