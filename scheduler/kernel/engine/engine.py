@@ -59,9 +59,9 @@ from scheduler.kernel.engine.story import Entry, Story
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption.kept_room import KeptRoom
 from scheduler.kernel.queue import QueueSettings, SchedulingQueue
@@ -351,7 +351,9 @@ class Engine:
         """Give the filters of the current profiles to plugins, and their names to `PodGroups`."""
         frameworks, groups = self.core.frameworks, self.core.states.known(PodGroups)
         self.core.groups = groups
-        self.services.filters = {name: each.filtering for name, each in frameworks.items()}
+        self.services.filters = {
+            name: each.filtering.run_filters for name, each in frameworks.items()
+        }
         if groups is not None:
             groups.profiles = frozenset(frameworks)
         kept = self.core.states.known(KeptRoom)

@@ -18,10 +18,10 @@ from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.story import Story
 from scheduler.kernel.extender import ExtenderError, Extenders
-from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.answers import shape_of
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.queue import SchedulingQueue
