@@ -243,11 +243,8 @@ class Engine:
     def handle(self, event: Event, now: float) -> Sequence[Instruction]:
         """Handle one event, and return the instructions that follow from it.
 
-        Never raises: errors are returned as `LogError` instructions.
-
-        Args:
-            event: the event.
-            now: its time, in seconds of a clock that never goes back.
+        Never raises: errors are returned as `LogError` instructions. `now` is the time of the
+        event, in seconds of a clock that never goes back.
         """
         core = self.core
         core.time.now = now

@@ -84,16 +84,12 @@ class GroupTrial:
         is_nominated: bool = True,
         pods_end: bool = False,
     ) -> None:
-        """Copy the cluster.
+        """Copy the cluster as it is now.
 
-        Args:
-            core: the engine's state: the cluster is copied as it is now.
-            attempts: the attempts of the members, in the order of their turns.
-            step: counts the work.
-            advice: the answers of extenders about the nodes for a member, by UID.
-            is_nominated: whether nominations of the members count.
-            pods_end: whether removed pods count as ended, with their devices and volumes free;
-                otherwise only their room on the node is free.
+        The attempts are those of the members, in the order of their turns. `advice` has the answers
+        of extenders about the nodes for a member, by UID. With `is_nominated`, nominations of the
+        members count. With `pods_end`, removed pods count as ended, with their devices and volumes
+        free; otherwise only their room on the node is free.
 
         Cost: O(nodes and pods), with small constants.
 

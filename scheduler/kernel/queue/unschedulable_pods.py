@@ -104,12 +104,10 @@ class UnschedulablePods:
         clock: MonotonicClock,
         patience: float,
     ) -> None:
-        """Start without pods.
+        """Start without pods; `shares` returns whether a pod shares its rejection with equal ones.
 
-        Args:
-            shares: whether a pod shares its rejection with equal ones.
-            clock: the clock of the deadlines.
-            patience: seconds after which a rejected pod is tried again without an event.
+        `patience` is the time after which a rejected pod is tried again without an event, in
+        seconds.
         """
         self._shares = shares
         self._clock = clock

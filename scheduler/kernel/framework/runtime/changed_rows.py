@@ -69,15 +69,10 @@ class ChangedRows:
         others: OtherPods,
         known: Verdicts | None = None,
     ) -> None:
-        """Prepare.
+        """Prepare for pods of the kinds `others` to be added to the rows, and removed.
 
-        Args:
-            attempt: the pod, and the filters that judge nodes for it.
-            snapshot: the cluster.
-            rows: the rows that change.
-            others: the kinds of pods that may be added and removed.
-            known: the first rejection of each row as it is; spares running filters that no change
-                concerns.
+        `known` has the first rejection of each row as it is. It spares running filters that no
+        change concerns.
         """
         self.rows = rows
         self._places = np.arange(len(rows))
@@ -130,12 +125,8 @@ class ChangedRows:
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
         """Add one pod back to each row where the attempt's pod still fits beside it.
 
-        The result is undefined for rows on which the attempt's pod does not fit already.
-
-        Args:
-            at: the position of each pod's row; no row comes twice.
-            kinds: the position of each pod's kind among `others`.
-            pods: returns the pods, should a filter need them.
+        Arguments as in `remove`; no row comes twice. The result is undefined for rows on which the
+        attempt's pod does not fit already.
 
         Returns:
             A mask of the pods that are not added back.

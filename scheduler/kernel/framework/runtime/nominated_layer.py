@@ -86,11 +86,7 @@ def with_nominated_pods(
     Upstream filters with these pods first, and without them only when that passes. So where they
     cause a rejection, it is the one reported, whatever the verdict without them.
 
-    Args:
-        attempt: the pod, and the filters that judge nodes for it.
-        alone: the verdicts without nominated pods.
-        nominated: all nominated pods.
-        pod_class: the class whose own columns `alone` is; None when it is anything else.
+    `pod_class` is the class whose own columns `alone` is; None when it is anything else.
 
     Returns:
         `alone` itself where nominated pods make no difference, else a copy.

@@ -95,16 +95,10 @@ class PluginCalls:
         self.steps.append((self.now(), name))
 
     def point_done(self, point: str, status: Code, start: float, *, is_step: bool = True) -> float:
-        """Report a whole extension point, whatever plugins it has.
+        """Report the end of an extension point, whatever plugins it has; return its time.
 
-        Args:
-            point: its name.
-            status: the code with which it ended for the pod.
-            start: the time at which it began.
-            is_step: whether it is a step of the present cycle.
-
-        Returns:
-            The time at which it ended: the start of the next point.
+        The next point begins then. `status` is the code with which the point ended for the pod.
+        With `is_step`, it is a step of the present cycle.
         """
         end = self.now()
         duration = self.metrics.extension_point_duration
@@ -124,12 +118,8 @@ class PluginCalls:
     ) -> Callable[P, R]:
         """Bind a plugin's method, whose answer is checked; called without keywords.
 
-        Args:
-            plugin: the plugin.
-            point: the extension point.
-            method: the plugin's method.
-            check: see `answers`; None for a plugin that is trusted to return correct columns.
-            is_timed: whether kube-scheduler times such calls.
+        There is no `check` for a plugin that is trusted to return correct columns. `is_timed`:
+        whether kube-scheduler times such calls.
 
         Returns:
             A function that raises only `PluginError`: the method raised, or its answer is wrong.

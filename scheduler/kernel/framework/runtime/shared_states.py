@@ -162,14 +162,7 @@ class SharedStates:
     def object_gone(
         self, kind: ObjectKind, name: str, namespace: str = "", uid: str = ""
     ) -> Any | None:
-        """Remove an object; return it, or None if it is missing or has another UID.
-
-        Args:
-            kind: its kind.
-            name: its name.
-            namespace: its namespace.
-            uid: the UID that it must have; empty for any.
-        """
+        """Remove an object; return it, or None if it is missing or has another UID."""
         store = self._stores.get(kind)
         old = None if store is None else store.get(name, namespace)
         if old is None or (uid and old.uid != uid):
@@ -221,9 +214,7 @@ class SharedStates:
     ) -> "SharedStates":
         """Return the same states with a fork of one, for simulations that change that state only.
 
-        Args:
-            state_type: the type of that state.
-            fork: makes the fork, where it is to be a partial one.
+        `fork` makes the fork, where it is to be a partial one.
 
         Raises:
             PluginError: the state cannot be forked.
