@@ -135,7 +135,9 @@ class QueuedPods:
 
     def registered_events(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
         """The labels of the events that a plugin of the pod's profile registered for."""
-        return self._hints.registered_events(pod.spec.scheduler_name, plugin)
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        registered = () if profile is None else profile.events.get(plugin, ())
+        return tuple(dict.fromkeys(each.event.label for each in registered))
 
     @property
     def has_ready(self) -> bool:

@@ -20,11 +20,11 @@ from scheduler.kernel.queue.equivalent_pods import (
     EquivalentPods,
     Follower,
     ProbeEnd,
+    Step,
     Wake,
     key_of,
 )
 from scheduler.kernel.queue.hints import ObservedEvent
-from scheduler.kernel.queue.pending_events import Step
 from scheduler.kernel.queue.unfittable_pods import UnfittablePods
 
 GATE_RETRY_SECONDS: Final = 30.0
