@@ -16,7 +16,7 @@ from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.kernel.engine.story import Story
+from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.extender import ExtenderError, Extenders
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.answers import shape_of
@@ -81,7 +81,7 @@ class EngineState(msgspec.Struct):
         take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the current event.
-        story: the latest history of each pod.
+        story: the latest entries about all pods, oldest first.
         durations: the run times of the ended pods of each controller.
         out: the instructions of the current event.
         inbox: events that plugins posted, to be handled after the current event.
@@ -104,7 +104,7 @@ class EngineState(msgspec.Struct):
     take_outcome: TakeOutcome | None
     stopwatch: Callable[[], float]
     time: EventTime
-    story: Story
+    story: deque[Entry]
     durations: RunDurations
     out: list[Instruction]
     inbox: deque[Event]

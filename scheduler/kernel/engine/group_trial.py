@@ -169,7 +169,10 @@ class GroupTrial:
             if failing is not None and self._fails_like(failing, pod):
                 tried.hosts.append(None)
                 continue
-            row, found = self._try(pod, placed, within)
+            try:
+                row, found = self._try(pod, placed, within)
+            except PluginError as problem:
+                row, found = None, error(f"{OTHER_FAILS}{problem}")
             tried.hosts.append(row)
             failing = pod if found.is_rejection else None
             if found.is_success or found.code is Code.ERROR:
@@ -202,14 +205,6 @@ class GroupTrial:
         self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
     ) -> tuple[NDArray[np.intp] | None, Status]:
         """Place a member: Success or Wait of Permit, a rejection, or an error of the group."""
-        try:
-            return self._guarded(pod, placed, within)
-        except PluginError as problem:
-            return None, error(f"{OTHER_FAILS}{problem}")
-
-    def _guarded(
-        self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
-    ) -> tuple[NDArray[np.intp] | None, Status]:
         self._step.spend(cost_of_look(pod.shape))
         framework, advice = self.framework, self._advice.get(pod.uid)
         found = self._algorithm.schedule_pod(

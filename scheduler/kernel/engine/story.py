@@ -1,7 +1,5 @@
 """The latest history of each pod, for operators."""
 
-from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -26,19 +24,3 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     what: str
     detail: str
-
-
-class Story:
-    """The latest entries of all pods, oldest first.
-
-    Attributes:
-        append: adds an entry.
-    """
-
-    def __init__(self, length: int = STORY_LENGTH) -> None:
-        self._entries: deque[Entry] = deque(maxlen=length)
-        self.append: Callable[[Entry], None] = self._entries.append
-
-    def of(self, uid: str) -> list[Entry]:
-        """The kept entries of one pod; scans all entries, which takes about a millisecond."""
-        return [entry for entry in self._entries if entry.uid == uid]
