@@ -144,7 +144,7 @@ class QueuedPods:
         """Whether `pop` has a pod to return, or pods to move."""
         return bool(
             len(self._active)
-            or self._backoff.has_early
+            or len(self._backoff.early)
             or self._waking.has_more
             or self._moves.is_flushing
             or self._readmission.sources

@@ -260,7 +260,10 @@ class ChangedRows:
 
     def _ask(self, at: Indices, found: Verdicts, *, nominated: bool) -> None:
         """Run the filters that cannot count, on forks."""
-        moved = [self._moved(place, nominated=nominated) for place in at.tolist()]
+        moved = [list(self._moves[place].values()) for place in at.tolist()]
+        if nominated:
+            for moves, place in zip(moved, at.tolist(), strict=True):
+                moves.extend(self._nominations[place].values())
         together = self._fork([move for moves in moved for move in moves])
         attempt = self._attempt
         for active in self._asked:
@@ -291,12 +294,6 @@ class ChangedRows:
         return self._snapshot.fork(
             [pod for pod, comes in moves if comes], [pod for pod, comes in moves if not comes]
         )
-
-    def _moved(self, place: int, *, nominated: bool) -> list[_Move]:
-        moves = list(self._moves[place].values())
-        if nominated:
-            moves.extend(self._nominations[place].values())
-        return moves
 
     def _blank(self, rows: Indices) -> Verdicts:
         return blank_verdicts(self._snapshot, rows, self._attempt)

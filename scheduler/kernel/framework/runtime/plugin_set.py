@@ -14,7 +14,6 @@ from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
-    ObjectKind,
 )
 from scheduler.kernel.framework.handle import watched_kinds
 from scheduler.kernel.framework.interface import (
@@ -251,7 +250,9 @@ class ProfilePlugins:
     def _events_of(self, name: str, plugin: Any) -> tuple[ClusterEventWithHint, ...]:
         register = getattr(plugin, "events_to_register", None)
         if register is None:
-            return (*ALL_EVENTS, *map(everything_about, watched_kinds(plugin)))
+            watched = (each.event_resource for each in watched_kinds(plugin))
+            everything = (ClusterEvent(each, ActionType.ALL) for each in watched)
+            return (*ALL_EVENTS, *map(ClusterEventWithHint, everything))
         bound, guarded = self.calls.bound, self.calls.guarded
         wanted: tuple[ClusterEventWithHint, ...]
         wanted = bound(plugin, "EventsToRegister", register, answers.events)()
@@ -349,8 +350,3 @@ class ProfilePlugins:
             )
             for plugin in plugins
         ]
-
-
-def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
-    """A registration for all changes of objects of a kind."""
-    return ClusterEventWithHint(ClusterEvent(kind.event_resource, ActionType.ALL))

@@ -8,7 +8,7 @@ Invariant: after `refresh`, the columns equal those of a class made anew (a test
 histories and compares).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
@@ -109,16 +109,9 @@ class PodClass:
         """The scores that need normalisation."""
         plugins, size = self.plugins, len(self.first)
         return [
-            RawScore(each, plugins.constant(each), np.zeros(size)) for each in plugins.raw_scores
+            RawScore(each, plugins.constant(each), np.zeros(size), bool(each.reads & Reads.PODS))
+            for each in plugins.raw_scores
         ]
-
-    @cached_property
-    def _pod_raw(self) -> list[RawScore]:
-        return [each for each in self.raw_scores if each.scored.reads & Reads.PODS]
-
-    @cached_property
-    def _node_raw(self) -> list[RawScore]:
-        return [each for each in self.raw_scores if not each.scored.reads & Reads.PODS]
 
     @cached_property
     def _image_names(self) -> tuple[str, ...]:
@@ -289,7 +282,7 @@ class PodClass:
         self._node_first[rows] = verdicts.first
         self._node_bits[rows] = verdicts.bits
         self._node_total[rows] = self.plugins.total(self.plugins.node_scores, snapshot, rows)
-        self._evaluate_raw(snapshot, rows, self._node_raw)
+        self._evaluate_raw(snapshot, rows, reads_pods=False)
 
     def _evaluate_pods(self, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
@@ -303,7 +296,7 @@ class PodClass:
             for ranking in self._rankings:
                 ranking.follow_all(rows, self.total, total)
         self.first[view], self.bits[view], self.total[view] = first, bits, total
-        self._evaluate_raw(snapshot, rows, self._pod_raw)
+        self._evaluate_raw(snapshot, rows, reads_pods=True)
 
     def _is_known(self, sums: ResourceSums, rows: Rows) -> bool:
         """Set the known answers of rows with the same load; return False if one is missing."""
@@ -339,8 +332,10 @@ class PodClass:
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
         return first, bits, total
 
-    def _evaluate_raw(self, snapshot: Snapshot, rows: Rows, raw_scores: Sequence[RawScore]) -> None:
-        for raw in raw_scores:
+    def _evaluate_raw(self, snapshot: Snapshot, rows: Rows, *, reads_pods: bool) -> None:
+        for raw in self.raw_scores:
+            if raw.reads_pods is not reads_pods:
+                continue
             scores = self.plugins.score(raw.scored, snapshot, rows)
             raw.column[rows] = scores
             varies = bool(scores.any())

@@ -176,10 +176,12 @@ class SharedStates:
         store = self._stores.get(kind)
         if store is not None:
             store.on_event(kind, old, new)
-        self._notify(
-            self._states,
-            lambda state: state.on_event(kind, old, new) if _hears(state, kind) else None,
-        )
+
+        def notify(state: SharedState) -> None:
+            if kind in state.WATCHES or kind in state.HEARS_OF:
+                state.on_event(kind, old, new)
+
+        self._notify(self._states, notify)
 
     def reserved(self, pod: PodInfo) -> None:
         """Call `reserve` of the states for a pod that is assumed on the node it names."""
@@ -246,10 +248,6 @@ class SharedStates:
     def _failed(self, state_type: type[SharedState], problem: BaseException) -> PluginError:
         self._metrics.plugin_errors[self._owners[state_type], _POINT].inc()
         return plugin_error(self._owners[state_type], _POINT, problem)
-
-
-def _hears(state: SharedState, kind: ObjectKind) -> bool:
-    return kind in state.WATCHES or kind in state.HEARS_OF
 
 
 def place_of(obj: Any) -> tuple[str, str]:
