@@ -14,6 +14,7 @@ from scheduler.errors import SchedulerError, encodable
 from scheduler.kernel.cache import Cache
 from scheduler.kernel.ends import RunDurations, end_if_started
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.attempt import STORY_LENGTH, Entry
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime
@@ -55,7 +56,6 @@ from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import ProfilesOf, queue_profiles
 from scheduler.kernel.engine.schedule_one import SchedulingLoop
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.engine.story import STORY_LENGTH, Entry
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.events import ObjectKind

@@ -12,11 +12,11 @@ from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.attempt import Entry
 from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.extender import ExtenderError, Extenders
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.answers import shape_of

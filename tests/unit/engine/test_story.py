@@ -1,6 +1,6 @@
 """What is kept of what happened: so many entries over all pods, the oldest go first."""
 
-from scheduler.kernel.engine.story import STORY_LENGTH, Entry
+from scheduler.kernel.engine.attempt import STORY_LENGTH, Entry
 from tests.unit.engine.engine import EngineUnderTest
 
 

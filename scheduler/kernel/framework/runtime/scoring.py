@@ -261,8 +261,7 @@ class Scoring:
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Scores:
         pod_class: PodClass = found.pod_class
-        if found.verdicts is not None and found.verdicts.rows is not None:
-            # Only some nodes were judged: the class's columns are not up to date.
+        if found.looks_at_few:
             total, raw_columns = pod_class.score(snapshot, rows)
             for raw, column in raw_columns:
                 total += raw.scored.normalized(found.state, pod, column) * raw.scored.weight
