@@ -14,7 +14,7 @@ from scheduler.kernel.framework.status import CODE_NAMES, Code, Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
-_SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
+_UNSEEN: Final = FrameworkMetrics(Instruments())
 
 FAILS_NO_ATTEMPT: Final = frozenset({"PreEnqueue", "QueueSort", "QueueingHint"})
 """The extension points whose failures fail no attempt; the caller reports them with the pod."""
@@ -61,7 +61,7 @@ class PluginCalls:
     def __init__(
         self,
         profile: str,
-        metrics: FrameworkMetrics = _SHOWN_TO_NOBODY,
+        metrics: FrameworkMetrics = _UNSEEN,
         now: Callable[[], float] = lambda: 0.0,
         *,
         time_limit: TimeLimit = nullcontext,
@@ -84,7 +84,7 @@ class PluginCalls:
     def unmeasured(self) -> Iterator[None]:
         """Keep calls in this block out of the metrics: they are hypothetical."""
         before = self.metrics, self.sampled, self.steps
-        self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
+        self.metrics, self.sampled, self.steps = _UNSEEN, False, []
         try:
             yield
         finally:
