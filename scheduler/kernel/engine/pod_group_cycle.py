@@ -316,9 +316,7 @@ class PodGroupCycle:
             each.preemption = each.preemption if is_whole else None
         return UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
 
-    def _awaited_plugins(
-        self, members: Sequence[Member], choice: PlacementChoice
-    ) -> frozenset[str]:
+    def _awaited(self, members: Sequence[Member], choice: PlacementChoice) -> frozenset[str]:
         """The plugins whose events may help any member; rejected ones wait for other placements."""
         if choice.rows is not None:
             of_others = self._placements.awaited_plugins(members[0].attempt)
