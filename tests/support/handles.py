@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Handle, PluginServices, SharedState
+from scheduler.kernel.framework.handle import Handle, SharedState
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 

@@ -13,13 +13,14 @@ from scheduler.config.types import KubeSchedulerConfiguration, KubeSchedulerProf
 from scheduler.config.walker import decode_foreign
 from scheduler.daemon.bootstrap.installed import PluginLoadError, implemented_plugins, own_plugins
 from scheduler.errors import FOREIGN_ERRORS
-from scheduler.kernel.framework.handle import Handle, PluginServices, watched_kinds
+from scheduler.kernel.framework.handle import Handle, watched_kinds
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
 from scheduler.kernel.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, TimeLimit
 from scheduler.kernel.framework.runtime.plugin_set import extension_points
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.plugins.registry import BEHIND_GATES, IN_TREE, stand_ins
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments

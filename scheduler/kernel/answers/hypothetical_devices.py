@@ -8,8 +8,8 @@ from scheduler.api.devices import ResourceClaim
 from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.snapshot import Snapshot
 
 

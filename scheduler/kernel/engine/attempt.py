@@ -12,11 +12,13 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import ObjectGone
-from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.extender import Advice, ExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
+
+STORY_LENGTH: Final = 20_000
+"""Entries that are kept over all pods: about two megabytes."""
 
 
 class AttemptError(SchedulerError):
@@ -154,6 +156,24 @@ REVOCABLE: Final = frozenset(
     {_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PREBINDING, _S.CANCELLED}
 )
 """States before the bind request: the attempt can end without a request to the API server."""
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One event in the history of a pod, for operators.
+
+    Attributes:
+        time: seconds of the events' clock.
+        uid: the UID of the pod.
+        attempt: the number of the attempt, 0 for none.
+        what: the event in a word or two; for an attempt, its new state.
+        detail: a node, a reason, or empty.
+    """
+
+    time: float
+    uid: str
+    attempt: int
+    what: str
+    detail: str
 
 
 class NodeChoice(msgspec.Struct, frozen=True):

@@ -58,10 +58,6 @@ class Attempts:
         attempt = self._by_id.get(attempt_id)
         return attempt if attempt is not None and attempt.state in states else None
 
-    def in_doubt(self, attempt_id: int) -> Attempt | None:
-        """The attempt, if the API server has not yet shown whether its pod is bound."""
-        return self.in_state(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
-
     def begin(self, queued: QueuedPodInfo, order: Any = None) -> Attempt:
         """Begin the attempt of a popped pod; `order` is the place of its group in the queue."""
         core, pod = self._core, queued.pod_info

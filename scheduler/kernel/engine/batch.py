@@ -110,9 +110,7 @@ class Batch:
     def end(self, reason: str, *, is_placed: bool) -> None:
         """Add to the snapshot the pods of the batch that it lacks, and forget all results.
 
-        Args:
-            reason: the reason for the end, a label of the metric.
-            is_placed: whether the last pod has a node, too.
+        `reason` is a label of the metric. `is_placed`: whether the last pod has a node, too.
         """
         if is_placed and self._is_snapshot_behind:
             self.catch_up()

@@ -41,10 +41,7 @@ class BindingCycle:
     def permitted(self, attempt: Attempt, status: Status, timeouts: Mapping[str, float]) -> None:
         """Go on after Reserve and Permit: hold the pod, start its binding cycle, or fail it.
 
-        Args:
-            attempt: the attempt; RESERVED.
-            status: the result of both.
-            timeouts: seconds for each plugin that asked to wait.
+        `timeouts` has seconds for each plugin that asked to wait.
         """
         if timeouts:
             self._hold(attempt, timeouts)

@@ -14,6 +14,7 @@ from scheduler.errors import SchedulerError, encodable
 from scheduler.kernel.cache import Cache
 from scheduler.kernel.ends import RunDurations, end_if_started
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.attempt import STORY_LENGTH, Entry
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime
@@ -55,13 +56,12 @@ from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import ProfilesOf, queue_profiles
 from scheduler.kernel.engine.schedule_one import SchedulingLoop
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.engine.story import Entry, Story
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption.kept_room import KeptRoom
 from scheduler.kernel.queue import QueueSettings, SchedulingQueue
@@ -169,7 +169,7 @@ class Engine:
             take_outcome=take_outcome,
             stopwatch=stopwatch,
             time=time,
-            story=Story(),
+            story=deque(maxlen=STORY_LENGTH),
             durations=RunDurations(),
             out=[],
             inbox=self._inbox,
@@ -243,11 +243,8 @@ class Engine:
     def handle(self, event: Event, now: float) -> Sequence[Instruction]:
         """Handle one event, and return the instructions that follow from it.
 
-        Never raises: errors are returned as `LogError` instructions.
-
-        Args:
-            event: the event.
-            now: its time, in seconds of a clock that never goes back.
+        Never raises: errors are returned as `LogError` instructions. `now` is the time of the
+        event, in seconds of a clock that never goes back.
         """
         core = self.core
         core.time.now = now
@@ -290,8 +287,8 @@ class Engine:
         return scheduler.has_turn or (queue.has_ready and not is_blocked)
 
     def story(self, uid: str) -> list[Entry]:
-        """The latest entries of a pod's story, oldest first."""
-        return self.core.story.of(uid)
+        """The latest entries about a pod, oldest first; takes about a millisecond."""
+        return [entry for entry in self.core.story if entry.uid == uid]
 
     def _post(self, event: Event) -> None:
         """Post an event of a plugin; the engine handles it after the current event.
@@ -351,7 +348,9 @@ class Engine:
         """Give the filters of the current profiles to plugins, and their names to `PodGroups`."""
         frameworks, groups = self.core.frameworks, self.core.states.known(PodGroups)
         self.core.groups = groups
-        self.services.filters = {name: each.filtering for name, each in frameworks.items()}
+        self.services.filters = {
+            name: each.filtering.run_filters for name, each in frameworks.items()
+        }
         if groups is not None:
             groups.profiles = frozenset(frameworks)
         kept = self.core.states.known(KeptRoom)

@@ -12,16 +12,16 @@ from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.attempt import Entry
 from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.kernel.engine.story import Story
 from scheduler.kernel.extender import ExtenderError, Extenders
-from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.answers import shape_of
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.queue import SchedulingQueue
@@ -81,7 +81,7 @@ class EngineState(msgspec.Struct):
         take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the current event.
-        story: the latest history of each pod.
+        story: the latest entries about all pods, oldest first.
         durations: the run times of the ended pods of each controller.
         out: the instructions of the current event.
         inbox: events that plugins posted, to be handled after the current event.
@@ -104,7 +104,7 @@ class EngineState(msgspec.Struct):
     take_outcome: TakeOutcome | None
     stopwatch: Callable[[], float]
     time: EventTime
-    story: Story
+    story: deque[Entry]
     durations: RunDurations
     out: list[Instruction]
     inbox: deque[Event]

@@ -159,7 +159,7 @@ class PodEventHandlers:
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
         """Handle the answer to `ReadPod` for a binding in doubt; None if the pod is gone."""
-        attempt = self._attempts.in_doubt(attempt_id)
+        attempt = self._attempts.in_state(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
         if attempt is None:
             return
         known = self._core.queue.get(attempt.pod.uid) or attempt.queued.pod_info

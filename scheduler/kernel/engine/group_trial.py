@@ -84,16 +84,12 @@ class GroupTrial:
         is_nominated: bool = True,
         pods_end: bool = False,
     ) -> None:
-        """Copy the cluster.
+        """Copy the cluster as it is now.
 
-        Args:
-            core: the engine's state: the cluster is copied as it is now.
-            attempts: the attempts of the members, in the order of their turns.
-            step: counts the work.
-            advice: the answers of extenders about the nodes for a member, by UID.
-            is_nominated: whether nominations of the members count.
-            pods_end: whether removed pods count as ended, with their devices and volumes free;
-                otherwise only their room on the node is free.
+        The attempts are those of the members, in the order of their turns. `advice` has the answers
+        of extenders about the nodes for a member, by UID. With `is_nominated`, nominations of the
+        members count. With `pods_end`, removed pods count as ended, with their devices and volumes
+        free; otherwise only their room on the node is free.
 
         Cost: O(nodes and pods), with small constants.
 
@@ -173,7 +169,10 @@ class GroupTrial:
             if failing is not None and self._fails_like(failing, pod):
                 tried.hosts.append(None)
                 continue
-            row, found = self._try(pod, placed, within)
+            try:
+                row, found = self._try(pod, placed, within)
+            except PluginError as problem:
+                row, found = None, error(f"{OTHER_FAILS}{problem}")
             tried.hosts.append(row)
             failing = pod if found.is_rejection else None
             if found.is_success or found.code is Code.ERROR:
@@ -206,14 +205,6 @@ class GroupTrial:
         self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
     ) -> tuple[NDArray[np.intp] | None, Status]:
         """Place a member: Success or Wait of Permit, a rejection, or an error of the group."""
-        try:
-            return self._guarded(pod, placed, within)
-        except PluginError as problem:
-            return None, error(f"{OTHER_FAILS}{problem}")
-
-    def _guarded(
-        self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
-    ) -> tuple[NDArray[np.intp] | None, Status]:
         self._step.spend(cost_of_look(pod))
         framework, advice = self.framework, self._advice.get(pod.uid)
         found = self._algorithm.schedule_pod(

@@ -59,7 +59,7 @@ class GroupsAsking:
         self._calls = calls
         self._groups: dict[GroupKey, _Group] = {}
         self.ready: deque[GroupKey] = deque()
-        self._asking: dict[int, tuple[Member, GroupKey]] = {}
+        self._asking: dict[int, Member] = {}
         self._under_way: Member | None = None
         calls.on_end = self._through
 
@@ -85,15 +85,14 @@ class GroupsAsking:
         group.members.extend(members)
         group.asking.update(each.attempt.id for each in concerned)
         for member in concerned:
-            self._asking[member.attempt.id] = member, place
+            self._asking[member.attempt.id] = member
             self._calls.wait_in_line(member.attempt)
         return True
 
     def ask(self, attempt: Attempt) -> None:
         """Ask extenders about a member whose turn has come."""
-        known = self._asking.get(attempt.id)
-        if known is not None:
-            member, _ = known
+        member = self._asking.get(attempt.id)
+        if member is not None:
             guarded(self._core, member, self._ask)
             self._note(member)
 
@@ -113,10 +112,10 @@ class GroupsAsking:
 
     def _through(self, attempt: Attempt) -> None:
         """Record that an attempt asks no more: it has its answers, has ended, or is assumed."""
-        known = self._asking.pop(attempt.id, None)
-        if known is None:
+        member = self._asking.pop(attempt.id, None)
+        if member is None:
             return
-        _, place = known
+        place = _place(member)
         group = self._groups[place]
         group.asking.discard(attempt.id)
         if not group.asking:
@@ -175,7 +174,7 @@ class GroupsAsking:
 
     def answered(self, attempt: Attempt, number: int, answer: Answer) -> None:
         """Handle an extender's answer about a member."""
-        member, _ = self._asking.get(attempt.id, (self._under_way, None))
+        member = self._asking.get(attempt.id, self._under_way)
         if member is not None and member.attempt is attempt:
             guarded(self._core, member, lambda _: self._take(number, answer))
             self._note(member)

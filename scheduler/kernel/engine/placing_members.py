@@ -197,10 +197,7 @@ class PlacingMembers:
         for each in placed:
             if not each.permit.is_success:
                 continue
-            guarded(self._core, each, self._ask_permit)
+            guarded(self._core, each, lambda it: it.note_permit(*self._placing.permit(it.attempt)))
             if each.permit.is_success:
                 break
         return stayed
-
-    def _ask_permit(self, member: Member) -> None:
-        member.note_permit(*self._placing.permit(member.attempt))

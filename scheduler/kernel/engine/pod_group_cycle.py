@@ -280,9 +280,7 @@ class PodGroupCycle:
         if choice.failure is not None:
             joined = f"{choice.failure.message}, {status.message}"
             return refused(members, replace(choice.failure, message=joined))
-        if choice.rows is not None:
-            self._wake_by_others(members)
-        plugins = frozenset[str]().union(*map(awaited_plugins, members))
+        plugins = self._awaited(members, choice)
         for each in members:
             each.preemption = None
             if each.failure is None and status.is_success:
@@ -312,21 +310,21 @@ class PodGroupCycle:
         is_whole = any(each.permit.is_success for each in placed)
         if is_whole and all(each.preemption is None for each in placed):
             return SCHEDULED, ""
-        if choice.rows is not None:
-            self._wake_by_others(members)
-        plugins = frozenset[str]().union(*map(awaited_plugins, members))
+        plugins = self._awaited(members, choice)
         for each in placed:
             each.failure = waits_for_victims(each, plugins) if is_whole else let_down(each, plugins)
             each.preemption = each.preemption if is_whole else None
         return UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
 
-    def _wake_by_others(self, members: Sequence[Member]) -> None:
-        """Add the plugins whose events may help failed members in any other placement."""
-        plugins = self._placements.awaited_plugins(members[0].attempt)
-        for each in members:
-            if each.failure is not None and each.failure.is_rejection:
-                rejectors = each.failure.unschedulable_plugins | plugins
-                each.failure = replace(each.failure, unschedulable_plugins=rejectors)
+    def _awaited(self, members: Sequence[Member], choice: PlacementChoice) -> frozenset[str]:
+        """The plugins whose events may help any member; rejected ones wait for other placements."""
+        if choice.rows is not None:
+            of_others = self._placements.awaited_plugins(members[0].attempt)
+            for each in members:
+                if each.failure is not None and each.failure.is_rejection:
+                    rejectors = each.failure.unschedulable_plugins | of_others
+                    each.failure = replace(each.failure, unschedulable_plugins=rejectors)
+        return frozenset[str]().union(*map(awaited_plugins, members))
 
     def _settle(self, members: Iterable[Member], *, again: bool = False) -> Iterator[None]:
         """Start the binding cycles of members without a failure; unreserve and fail the others.

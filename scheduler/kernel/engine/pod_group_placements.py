@@ -21,7 +21,6 @@ from typing import Final
 import msgspec
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
@@ -109,12 +108,6 @@ class _View(msgspec.Struct, frozen=True):
             room[0, rows] = count if found_room is None else found_room
             fit = placements.sums(room)[0]
         return np.minimum(fit, count).astype(np.intp), is_exact
-
-    def scores(
-        self, pods: Sequence[PodInfo], candidates: FeasiblePlacements
-    ) -> NDArray[np.float64]:
-        """The scores of candidate placements, with the number of members that each holds."""
-        return self.framework.run_placement_score_plugins(pods, candidates, self.snapshot)
 
 
 class PodGroupPlacements:
@@ -257,10 +250,12 @@ class PodGroupPlacements:
         if not len(enough):
             return _at(placements, int(fit.argmax()))
         candidates = FeasiblePlacements(placements.only(enough), pods[:1], fit[np.newaxis, enough])
-        at = int(enough[self._pick(view.scores(pods, candidates))])
+        at = int(enough[self._pick(view, pods, candidates)])
         return _at(placements, at, holds=True)
 
-    def _pick(self, scores: NDArray[np.float64]) -> int:
+    def _pick(self, view: _View, pods: Sequence[PodInfo], candidates: FeasiblePlacements) -> int:
+        """Pick one of the candidates with the highest score, as a position."""
+        scores = view.framework.run_placement_score_plugins(pods, candidates, view.snapshot)
         return self._core.algorithm.pick_placement(np.flatnonzero(scores == scores.max()))
 
     def _tried(
@@ -274,7 +269,7 @@ class PodGroupPlacements:
         if not len(enough):
             return _at(placements, int(most_there.argmax()))
         candidates = FeasiblePlacements(placements.only(enough), kinds, fit[:, enough])
-        promise = view.scores(pods, candidates)
+        promise = view.framework.run_placement_score_plugins(pods, candidates, view.snapshot)
         whole: list[tuple[int, GroupTrialResult]] = []
         most = _at(placements, int(most_there.argmax())), -1
         for tries, at in enumerate(enough[np.argsort(-promise, kind="stable")].tolist()):
@@ -305,7 +300,7 @@ class PodGroupPlacements:
             placed = np.array([[host is not None for host in each.hosts] for _, each in whole]).T
             there = placements.only(np.array([at for at, _ in whole]))
             candidates = FeasiblePlacements(there, pods, placed.astype(np.intp))
-            chosen = self._pick(view.scores(pods, candidates))
+            chosen = self._pick(view, pods, candidates)
         at, tried = whole[chosen]
         return _at(placements, at, tried.hosts, holds=True)
 

@@ -16,13 +16,12 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import Condition, ObjectReference
-from scheduler.kernel.engine.attempt import REVOCABLE, AttemptState
+from scheduler.kernel.engine.attempt import REVOCABLE, AttemptState, Entry
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import GROUP, changed_condition, reference
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus, RecordEvent
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption import Evictions

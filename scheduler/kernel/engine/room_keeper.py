@@ -128,7 +128,7 @@ class RoomKeeper:
             return ""
         for each in members:
             if each.failure is not None and each.failure.is_rejection:
-                each.failure = _nominated(each.failure, each.attempt.pod.uid, room)
+                each.failure = _with_room(each.failure, each.attempt.pod.uid, room)
         return room.group_message()
 
     def _room_for(
@@ -267,7 +267,7 @@ def _pods_of(members: Sequence[Member]) -> list[PodInfo]:
     return [each.attempt.queued.pod_info for each in members if not each.is_gone]
 
 
-def _nominated(failure: Failure, uid: str, room: RoomReservation) -> Failure:
+def _with_room(failure: Failure, uid: str, room: RoomReservation) -> Failure:
     """The failure of a member, with its nomination if room is kept for it."""
     text = failure.message
     message = f"{text}{'' if text.endswith('.') else ','} {room.pod_message(uid)}"

@@ -27,13 +27,13 @@ from scheduler.kernel.engine.attempt import (
     Attempt,
     AttemptEvent,
     AttemptState,
+    Entry,
 )
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
-from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,

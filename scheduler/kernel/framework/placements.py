@@ -101,12 +101,7 @@ class PlacementGeneratePlugin(Plugin, Protocol):
     def generate_placements(
         self, pods: Sequence[PodInfo], snapshot: Snapshot
     ) -> tuple[Placements, Status]:
-        """The placements to try.
-
-        Args:
-            pods: the pending members, one at least.
-            snapshot: the cluster.
-        """
+        """The placements to try for the pending members, one at least."""
 
 
 class PlacementScorePlugin(Plugin, Protocol):
@@ -118,8 +113,6 @@ class PlacementScorePlugin(Plugin, Protocol):
     ) -> Scores:
         """Return the score of each candidate, 0 to 100, normalised.
 
-        Args:
-            pods: as in `generate_placements`.
-            candidates: several placements.
-            snapshot: the cluster without the pending members.
+        There are several candidates, and one pending member at least; the snapshot has none of
+        these.
         """

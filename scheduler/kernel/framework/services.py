@@ -1,13 +1,20 @@
-"""The services that the handle of a plugin gives access to, as protocols.
+"""The services that the handle of a plugin gives access to.
 
 Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNominator) v0.36.
 """
 
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias, TypeVar
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from random import Random
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeAlias, TypeVar
 
 from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.status import Status
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.observability.instruments import Instruments
 
 T = TypeVar("T")
 
@@ -139,3 +146,122 @@ class Lister(Protocol):
         ...
 
     def __iter__(self) -> Iterator[Any]: ...
+
+
+class HandleError(SchedulerError):
+    """A plugin asked for an object kind that it did not declare, or a missing service."""
+
+
+class SharedState(Protocol):
+    """Data about the cluster beyond the snapshot; one instance for all plugins and profiles.
+
+    It receives all changes in the order in which they happen, so it is consistent in every cycle
+    without locks. Plugins must not keep it, but call `Handle.shared` at each use: in a simulation,
+    `shared` returns a fork.
+
+    When a pod is assumed, the engine calls `reserve`, and later either `on_event` with the pod on
+    that node or `unreserve`. For a pod that another client bound it calls only `on_event`, after
+    `unreserve` if the pod was assumed. A pod that loses its node, or is replaced by a pod of its
+    name, is reported as deleted and added.
+    """
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()
+    """The kinds whose changes the state receives, pods, nodes and namespaces included; plugins that
+    use the state declare them too."""
+    HEARS_OF: ClassVar[tuple[ObjectKind, ...]] = ()
+    """Further kinds whose changes the state receives if any plugin declares them."""
+
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        """Record an object that was added (`old` is None), updated or deleted (`new` is None)."""
+        del kind, old, new
+
+    def reserve(self, pod: PodInfo, node_name: str) -> None:
+        """Record that a pod is assumed on a node; called before the Reserve plugins run."""
+        del pod, node_name
+
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
+        """Record that an assumed pod is forgotten; called after the Unreserve plugins ran."""
+        del pod, node_name
+
+    @abstractmethod
+    def fork(self) -> Self:
+        """Make an independent copy."""
+        ...
+
+
+StateT = TypeVar("StateT", bound=SharedState)
+
+
+class States(Protocol):
+    """The shared states and listers of one composition; see `runtime.shared_states`."""
+
+    def lister(self, kind: ObjectKind) -> Lister:
+        """The objects of a kind."""
+        ...
+
+    def shared(self, state_type: type[StateT], plugin: str) -> StateT:
+        """The state of a type, made at the first call."""
+        ...
+
+
+class PluginServices:
+    """The services behind the handles; one instance for all plugins of a composition.
+
+    Attributes:
+        states: shared states and listers; there from the start.
+        metrics: the registry for metrics that plugins declare; there from the start.
+        now: monotonic seconds; there from the start.
+        epoch: the time of day at which `now` was 0, in seconds since 1970; there from the start.
+        snapshot: the cluster in the present cycle; the engine fills in this and the following.
+        filters: `Filtering.run_filters` of each profile, by its name.
+        nominator: the nominated pods, by node.
+        waiting: pods that Permit holds.
+        activate: moves pods of the queue to the active queue.
+        record_event: sends an event about a pod: type, reason, note.
+        random: the engine's own random generator; the same seed gives the same numbers.
+        api: the API server; filled in by the driver, where there is one.
+        is_on_fork: whether plugins see a fork; `activate`, `allow` and `reject` then do nothing.
+    """
+
+    snapshot: Snapshot
+    filters: Mapping[str, Callable[..., dict[str, Status]]]
+    nominator: Nominations
+    waiting: HeldPods
+    activate: Callable[[Iterable[PodInfo]], None]
+    record_event: Callable[[PodInfo, str, str, str], None]
+    random: Random
+    api: Api
+
+    def __init__(
+        self,
+        states: States,
+        metrics: Instruments,
+        now: Callable[[], float],
+        epoch: float = 0.0,
+    ) -> None:
+        self.states = states
+        self.metrics = metrics
+        self.now = now
+        self.epoch = epoch
+        self.is_on_fork = False
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            raise HandleError(f"{name} is not there (yet, or in this command)")
+
+    @contextmanager
+    def on_fork(self, snapshot: Snapshot, states: States) -> Iterator[None]:
+        """Give all plugins a fork of the snapshot and of the shared states within this block."""
+        before, self.states = (self.states, self.is_on_fork), states
+        self.is_on_fork = True
+        present = self.__dict__.get("snapshot")
+        self.snapshot = snapshot
+        try:
+            yield
+        finally:
+            self.states, self.is_on_fork = before
+            if present is None:
+                del self.snapshot
+            else:
+                self.snapshot = present

@@ -60,14 +60,9 @@ class Shortcuts(Protocol):
     ) -> tuple[Topology, Scores] | None:
         """A topology, and by domain the result of PreScore, Score and NormalizeScore for its nodes.
 
-        For scores that a node's domain decides, such as its zone: rows then need not be scored
-        one by one. PreScore has not run. The runtime calls this for in-tree plugins only.
-
-        Args:
-            state: the state of the attempt.
-            pod: the pod.
-            snapshot: the cluster.
-            fitting: returns the domains with nodes that fit; the scores of others are ignored.
+        For scores that a node's domain decides, such as its zone: rows then need not be scored one
+        by one. PreScore has not run. The runtime calls this for in-tree plugins only. `fitting`
+        returns the domains with nodes that fit; the scores of others are ignored.
 
         Returns:
             None where more than one topology counts, or it has many domains.

@@ -24,15 +24,6 @@ _REMEMBERED_TURNS: Final = 128
 class ActiveQueue(PodHeap):
     """A heap in the order of the QueueSort plugin, and the same pods in the order of fair pops."""
 
-    __slots__ = (
-        "_by_failures",
-        "_clock",
-        "_in_vain",
-        "_is_fair_turn",
-        "_turns",
-        "_wasting_since",
-    )
-
     def __init__(self, clock: MonotonicClock) -> None:
         super().__init__()
         self._clock = clock

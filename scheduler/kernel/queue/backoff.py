@@ -42,27 +42,30 @@ class BackoffQueue:
     A rejected pod whose last attempt took long is with the pods that met an error.
 
     Invariant: a pod is in at most one of the two heaps, the one that `may_come_early` selects.
+
+    Attributes:
+        early: the rejected pods; the first one may be popped before its backoff ends.
     """
 
     def __init__(self, settings: BackoffSettings, clock: MonotonicClock) -> None:
         self._initial = settings.initial_seconds
         self._max = settings.max_seconds
         self._clock = clock
-        self._rejected = PodHeap()
+        self.early = PodHeap()
         self._failed = PodHeap()
 
     def __len__(self) -> int:
-        return len(self._rejected) + len(self._failed)
+        return len(self.early) + len(self._failed)
 
     def __contains__(self, uid: object) -> bool:
-        return uid in self._rejected or uid in self._failed
+        return uid in self.early or uid in self._failed
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return chain(self._rejected, self._failed)
+        return chain(self.early, self._failed)
 
     def in_order(self) -> list[QueuedPodInfo]:
         """The pods, first the rejected ones; both sorts in the order in which backoff ends."""
-        return self._rejected.in_order() + self._failed.in_order()
+        return self.early.in_order() + self._failed.in_order()
 
     def expiration(self, queued: QueuedPodInfo) -> float:
         """Compute the end of the backoff of a pod that failed at its timestamp; 0 without one."""
@@ -81,33 +84,24 @@ class BackoffQueue:
     def push(self, uid: str, queued: QueuedPodInfo, sort_key: Any) -> None:
         """Add a pod that is in no queue."""
         if queued.may_come_early:
-            self._rejected.push(uid, queued, (queued.backoff_expiration, sort_key))
+            self.early.push(uid, queued, (queued.backoff_expiration, sort_key))
         else:
             self._failed.push(uid, queued, queued.backoff_expiration)
 
     def rekey(self, uid: str, sort_key: Any) -> None:
         """Change the sort key of a pod, if it is here after a rejection."""
-        queued = self._rejected.get(uid)
+        queued = self.early.get(uid)
         if queued is not None:
-            self._rejected.rekey(uid, (queued.backoff_expiration, sort_key))
+            self.early.rekey(uid, (queued.backoff_expiration, sort_key))
 
     def remove(self, uid: str) -> QueuedPodInfo | None:
         """Take out the pod with this UID, if it is here."""
-        return self._rejected.remove(uid) or self._failed.remove(uid)
-
-    @property
-    def has_early(self) -> bool:
-        """Whether `pop_early` has a pod."""
-        return bool(len(self._rejected))
-
-    def pop_early(self) -> QueuedPodInfo | None:
-        """Pop the rejected pod whose backoff ends first, before it ends."""
-        return self._rejected.pop()
+        return self.early.remove(uid) or self._failed.remove(uid)
 
     def pop_completed(self) -> Iterator[QueuedPodInfo]:
         """Pop the pods that have completed backoff."""
         now = _window(self._clock.monotonic())
-        for heap in (self._rejected, self._failed):
+        for heap in (self.early, self._failed):
             while (first := heap.first()) is not None and first.backoff_expiration < now:
                 heap.pop()
                 yield first

@@ -6,7 +6,7 @@ others follow one by one, as long as the probe is not rejected like them; see `F
 """
 
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -96,6 +96,10 @@ class Wake(msgspec.Struct, frozen=True):
     def woken_by(self) -> WokenBy:
         """The reason for which the pods are requeued."""
         return WokenBy.EVENT if self.late_before is None else WokenBy.DEADLINE
+
+
+Step: TypeAlias = tuple[QueuedPodInfo, Wake]
+"""A pod to requeue, and the way in which it is requeued."""
 
 
 class EquivalentPods:

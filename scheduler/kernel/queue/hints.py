@@ -126,12 +126,6 @@ class QueueingHints:
         """An event that happened, with the plugins that registered for it."""
         return ObservedEvent(self.interest_in(event), old, new)
 
-    def registered_events(self, profile: str, plugin: str) -> tuple[str, ...]:
-        """The events that a plugin has registered for, by their labels."""
-        known = self._profiles.get(profile)
-        registered = () if known is None else known.events.get(plugin, ())
-        return tuple(dict.fromkeys(each.event.label for each in registered))
-
     def strategy(self, queued: QueuedPodInfo, observed: ObservedEvent) -> QueueingStrategy:
         """Return the effect of an event on a rejected pod."""
         pod, pending = queued.pod_info, queued.pending_plugins

@@ -3,10 +3,10 @@
 Nothing here moves a pod.
 """
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.clock import MonotonicClock
@@ -25,10 +25,9 @@ from scheduler.kernel.queue.dump import (
     backoff_end,
     row_of,
 )
-from scheduler.kernel.queue.hints import QueueingHints
+from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.moves import Moves, SortKey
-from scheduler.kernel.queue.readmission import Readmission
 from scheduler.kernel.queue.settings import (
     QueueCounts,
     QueueProfile,
@@ -135,14 +134,16 @@ class QueuedPods:
 
     def registered_events(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
         """The labels of the events that a plugin of the pod's profile registered for."""
-        return self._hints.registered_events(pod.spec.scheduler_name, plugin)
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        registered = () if profile is None else profile.events.get(plugin, ())
+        return tuple(dict.fromkeys(each.event.label for each in registered))
 
     @property
     def has_ready(self) -> bool:
         """Whether `pop` has a pod to return, or pods to move."""
         return bool(
             len(self._active)
-            or self._backoff.has_early
+            or len(self._backoff.early)
             or self._waking.has_more
             or self._moves.is_flushing
             or self._readmission.sources
@@ -258,3 +259,65 @@ class SlowPods:
         now = self._clock.monotonic()
         while self._until and next(iter(self._until.values())) <= now:
             yield self._until.popitem(last=False)[0]
+
+
+class _Source(NamedTuple):
+    """The pods left in a former queue, the strategy to requeue them, and their order of arrival."""
+
+    pods: ActiveQueue | BackoffQueue | UnschedulablePods
+    strategy: QueueingStrategy
+    order: deque[QueuedPodInfo]
+
+
+class Readmission:
+    """Pods of queues under an earlier configuration, until the new one admits them, in order.
+
+    Upstream reads its configuration once. Here it may change while very many pods wait. To sort
+    them again, and to run PreEnqueue for each, would be one long step.
+
+    Attributes:
+        sources: the former queues that still hold pods; almost always empty.
+    """
+
+    def __init__(self) -> None:
+        self.sources: deque[_Source] = deque()
+
+    def __len__(self) -> int:
+        return sum(len(source.pods) for source in self.sources)
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return (queued for source in self.sources for queued in source.pods)
+
+    def add(
+        self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
+    ) -> None:
+        """Add all pods of these queues. Cost: O(pods), some 300 ns each."""
+        for pods, strategy in (
+            (active, QueueingStrategy.IMMEDIATELY),
+            (backoff, QueueingStrategy.AFTER_BACKOFF),
+            (unschedulable, QueueingStrategy.AFTER_BACKOFF),
+        ):
+            if len(pods):
+                self.sources.append(_Source(pods, strategy, deque(pods)))
+
+    def __contains__(self, uid: str) -> bool:
+        return any(uid in source.pods for source in self.sources)
+
+    def take(self, uid: str) -> QueueingStrategy | None:
+        """Take out the pod with this UID, if it is here; return the strategy to requeue it."""
+        for source in self.sources:
+            if source.pods.remove(uid) is not None:
+                if not len(source.pods):
+                    self.sources.remove(source)
+                return source.strategy
+        return None
+
+    def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:
+        """Take out the first pods, at most `most` of them."""
+        for _ in range(most):
+            if not self.sources:
+                return
+            pods, strategy, order = self.sources[0]
+            queued = next(each for each in iter(order.popleft, None) if each.pod_info.uid in pods)
+            self.take(queued.pod_info.uid)
+            yield queued, strategy

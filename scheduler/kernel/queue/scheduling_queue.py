@@ -220,7 +220,7 @@ class SchedulingQueue(QueuedPods):
         if self._moves.is_flushing:
             self._moves.flush()
         queued = self._active.pop()
-        if queued is None and (queued := self._backoff.pop_early()) is not None:
+        if queued is None and (queued := self._backoff.early.pop()) is not None:
             self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
         return None if queued is None else self._popped(queued)
 

@@ -6,7 +6,8 @@ as they request. Events about other objects are checked as for any pod.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from typing import TypeAlias
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from scheduler.api.objects import Node
 from scheduler.api.resources import whole_units
@@ -14,7 +15,9 @@ from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.queue.equivalent_pods import EquivalentPods
 
 _Line: TypeAlias = list[tuple[int, int, EquivalentPods]]
-"""Amounts, numbers and groups; numbers differ, so groups are never compared."""
+"""Amounts, numbers and groups, in order of amount."""
+_IN_ORDER: Final = itemgetter(0, 1)
+"""The sort key of an entry: numbers differ, so groups are never compared."""
 
 
 class UnfittablePods:
@@ -37,13 +40,13 @@ class UnfittablePods:
         self._last += 1
         self._numbers[id(group)] = self._last
         line = self._by_resource.setdefault(excess.resource, [])
-        insort(line, (excess.amount, self._last, group), key=_amount_and_number)
+        insort(line, (excess.amount, self._last, group), key=_IN_ORDER)
 
     def remove(self, group: EquivalentPods, excess: Excess) -> None:
         """Remove a group."""
         line = self._by_resource[excess.resource]
         wanted = (excess.amount, self._numbers.pop(id(group)))
-        del line[bisect_left(line, wanted, key=_amount_and_number)]
+        del line[bisect_left(line, wanted, key=_IN_ORDER)]
         if not line:
             del self._by_resource[excess.resource]
 
@@ -62,12 +65,4 @@ class UnfittablePods:
     def that_fit(self, resource: str, amount: int) -> list[EquivalentPods]:
         """The groups that lacked a resource and request at most this amount of it."""
         line = self._by_resource.get(resource, [])
-        return [group for _, _, group in line[: bisect_right(line, amount, key=_amount)]]
-
-
-def _amount(entry: tuple[int, int, EquivalentPods]) -> int:
-    return entry[0]
-
-
-def _amount_and_number(entry: tuple[int, int, EquivalentPods]) -> tuple[int, int]:
-    return entry[:2]
+        return [group for _, _, group in line[: bisect_right(line, amount, key=itemgetter(0))]]

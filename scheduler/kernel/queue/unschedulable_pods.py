@@ -20,11 +20,11 @@ from scheduler.kernel.queue.equivalent_pods import (
     EquivalentPods,
     Follower,
     ProbeEnd,
+    Step,
     Wake,
     key_of,
 )
 from scheduler.kernel.queue.hints import ObservedEvent
-from scheduler.kernel.queue.pending_events import Step
 from scheduler.kernel.queue.unfittable_pods import UnfittablePods
 
 GATE_RETRY_SECONDS: Final = 30.0
@@ -104,12 +104,10 @@ class UnschedulablePods:
         clock: MonotonicClock,
         patience: float,
     ) -> None:
-        """Start without pods.
+        """Start without pods; `shares` returns whether a pod shares its rejection with equal ones.
 
-        Args:
-            shares: whether a pod shares its rejection with equal ones.
-            clock: the clock of the deadlines.
-            patience: seconds after which a rejected pod is tried again without an event.
+        `patience` is the time after which a rejected pod is tried again without an event, in
+        seconds.
         """
         self._shares = shares
         self._clock = clock

@@ -1,27 +1,77 @@
 """Requeues rejected pods: by events, by time, and by one probe for a group of equivalent pods.
 
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go MoveAllToActiveOrBackoffQueue,
-movePodsToActiveOrBackoffQueue, flushUnschedulablePodsLeftover v1.36. Differs: an event is recorded,
-and pods are checked against it in portions, equivalent pods once.
+movePodsToActiveOrBackoffQueue, flushUnschedulablePodsLeftover v1.36. Differs: with very many
+different waiting pods, a check of all takes longer than the time between events. So an event is
+only recorded, and its cost does not grow with the waiting pods. A requeue pass checks groups of
+equivalent pods, some at a time, against all events from before its beginning.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.events import UNSCHEDULABLE_TIMEOUT, UNSCHEDULED_POD_UPDATE
+from scheduler.kernel.framework.events import (
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_UPDATE,
+    ClusterEvent,
+)
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Excess, QueuedPodInfo
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import EquivalentPods, ProbeEnd, Wake
+from scheduler.kernel.queue.equivalent_pods import EquivalentPods, ProbeEnd, Step, Wake
 from scheduler.kernel.queue.hints import Interest, ObservedEvent, QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.moves import Moves
-from scheduler.kernel.queue.pending_events import KEPT, PendingEvents, RequeuePass, Step
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
 QUESTIONS_AT_ONCE: Final = 256
 """The most checks of a waiting pod against an event in one step: some 5 ms."""
+KEPT: Final = 8
+"""The most events of one sort that pods are checked against in a pass. If there are more, all pods
+that wait for the sort are requeued without hints."""
+
+RequeuePass: TypeAlias = Iterator[Step | None]
+"""The pods to requeue, computed lazily; None for each check that requeues none."""
+
+
+class PendingEvents:
+    """The events and passed deadlines since the last pass began.
+
+    Attributes:
+        sorts: events by sort; of a sort with more than `KEPT`, the first of them and one more.
+        offered: the largest amount on a changed node of each resource that groups lack, with the
+            label of the event.
+        late: the time before which deadlines had passed, and the plugins that registered for
+            UnschedulableTimeout; None if no deadline has passed.
+    """
+
+    def __init__(self) -> None:
+        self.sorts: dict[ClusterEvent, list[ObservedEvent]] = {}
+        self.offered: dict[str, tuple[int, str]] = {}
+        self.late: tuple[float, Interest] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is pending; the engine checks this after each event."""
+        return bool(self.sorts or self.offered) or self.late is not None
+
+    def add(self, observed: ObservedEvent, offers: Mapping[str, int]) -> None:
+        """Record an event for the next pass, and the resources on its node that groups lack."""
+        interest = observed.interest
+        for resource, amount in offers.items():
+            known = self.offered.get(resource)
+            if known is None or amount > known[0]:
+                self.offered[resource] = amount, interest.label
+        if interest.exists:
+            of_sort = self.sorts.setdefault(interest.event, [])
+            if len(of_sort) <= KEPT:
+                of_sort.append(observed)
+
+    def helps(self, excess: Excess | None) -> str:
+        """The label of the event after which a node holds the excess; empty without one."""
+        amount, label = (0, "") if excess is None else self.offered.get(excess.resource, (0, ""))
+        return "" if excess is None or amount < excess.amount else label
 
 
 class Waking:

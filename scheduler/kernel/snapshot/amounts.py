@@ -54,11 +54,7 @@ class Amounts(msgspec.Struct, eq=False):
     ) -> None:
         """Add to many numbers of a line: to each row the amount of its kind; rows may be repeated.
 
-        Args:
-            line: the line.
-            rows: the rows to add to.
-            kinds: the index in `amounts` for each of `rows`.
-            amounts: the amounts by kind.
+        `kinds` has the index in `amounts` for each of `rows`.
         """
         there = self.floats[line]
         most = max(map(abs, amounts)) * int(np.bincount(rows).max())
@@ -73,10 +69,8 @@ class Amounts(msgspec.Struct, eq=False):
     ) -> "Amounts | None":
         """Copy some rows, with amounts added; None where float64 does not hold the result.
 
-        Args:
-            rows: the rows, in order; a row may be repeated.
-            amounts: the amounts by line; empty for none.
-            times: the factor of the amounts for each of `rows`.
+        Rows may be repeated. `amounts` are by line, empty for none; `times` has their factor for
+        each of `rows`.
         """
         most = max(amounts, default=0)
         if self.oversized or most >= _EXACT_BELOW:
@@ -88,12 +82,7 @@ class Amounts(msgspec.Struct, eq=False):
         return copy if copy.floats.max() < _EXACT_BELOW else None
 
     def content(self, row: int, more: NDArray[np.float64] | None = None) -> bytes:
-        """The floats of a row as bytes in memory.
-
-        Args:
-            row: the row.
-            more: the numbers to add to them, by line.
-        """
+        """The floats of a row as bytes in memory, with `more` numbers added, by line."""
         there = self.floats[:, row]
         return (there if more is None else there + more).tobytes()
 

@@ -202,12 +202,8 @@ class NodeTable:
     def picked(self, rows: NDArray[np.intp], shape: PodShape, times: Floats) -> "NodeTable | None":
         """The sums of some rows as they would be with more pods of a shape, as a table.
 
-        Only sums and allocatable resources are valid in it, and only until this table changes.
-
-        Args:
-            rows: the rows, in order; a row may be repeated.
-            shape: the shape of the pods.
-            times: number of additional pods for each of `rows`.
+        Only sums and allocatable resources are valid in it, and only until this table changes. Rows
+        may be repeated. `times` has the number of additional pods for each of them.
 
         Returns:
             None where sums would not be exact.

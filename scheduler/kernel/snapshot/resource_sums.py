@@ -112,12 +112,7 @@ class ResourceSums:
         return requested * times, np.array(shape.non_zero_occupied, np.float64) * times, times
 
     def content(self, row: int, load: Load | None = None) -> Content:
-        """The allocatable and requested amounts of a row.
-
-        Args:
-            row: the row.
-            load: the load of further pods to include; None for none.
-        """
+        """The allocatable and requested amounts of a row, with the load of further pods."""
         requested, non_zero, times = (None, None, 0) if load is None else load
         return (
             self._allocatable.content(row),

@@ -21,11 +21,7 @@ class RowLog:
     __slots__ = ("_rows", "position")
 
     def __init__(self, first: int = 0) -> None:
-        """Begin without changes.
-
-        Args:
-            first: the first position; earlier ones count as too long ago.
-        """
+        """Begin without changes; positions before the first one count as too long ago."""
         self._rows: list[int] = []
         self.position = first
 

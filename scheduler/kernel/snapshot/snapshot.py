@@ -136,15 +136,11 @@ class Snapshot:
         return left_out
 
     def fork(self, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()) -> "Snapshot":
-        """Return the cluster with pods added or removed, for reading, until the next update.
+        """Return the cluster with pods added to the nodes they name, or removed from these.
 
-        Counts of selectors and terms include the changes. With changes, the fork has a pod log and
-        a sum log of its own: a position in one log is invalid in another (`RowLog`s differ by
-        identity).
-
-        Args:
-            add: pods to add to the nodes they name.
-            remove: pods to remove from the nodes they name.
+        The fork is for reading, until the next update. Counts of selectors and terms include the
+        changes. With changes, the fork has a pod log and a sum log of its own: a position in one
+        log is invalid in another (`RowLog`s differ by identity).
 
         Cost: a few array copies.
 

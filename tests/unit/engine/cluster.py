@@ -423,7 +423,8 @@ class Cluster:
             self.handle(ReadFailed(read.attempt))
             return
         pod = self.pods.get(read.uid)
-        if self.engine.attempts.in_doubt(read.attempt) is not None:
+        doubts = AttemptState.UNSURE, AttemptState.BOUND
+        if self.engine.attempts.in_state(read.attempt, *doubts) is not None:
             if pod is None:
                 self.known.pop(read.uid, None)
             else:

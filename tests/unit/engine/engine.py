@@ -34,7 +34,7 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.engine.outcome import AttemptOutcome
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Handle, PluginServices
+from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     BindPlugin,
     NodeFilterPlugin,
@@ -48,6 +48,7 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import EngineMetrics

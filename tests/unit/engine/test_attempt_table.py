@@ -11,8 +11,8 @@ from scheduler.kernel.engine.attempt import (
     AttemptError,
     AttemptEvent,
     AttemptState,
+    Entry,
 )
-from scheduler.kernel.engine.story import Entry
 from tests.support.builders import make_queued_pod_info
 from tests.support.fake_plugins import make_framework
 

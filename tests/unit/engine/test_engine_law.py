@@ -19,10 +19,11 @@ from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Handle, PluginServices, SharedState
+from scheduler.kernel.framework.handle import Handle, SharedState
 from scheduler.kernel.framework.interface import PreFilterPlugin, PreFilterResult
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.kernel.preemption import Evictions

@@ -360,7 +360,7 @@ def test_filters_run_on_a_fork() -> None:
     pod = make_pod_info("p", requests={"cpu": "2"})
     snapshot = make_snapshot("a", "b", pods=[resident])
     framework = make_framework(NodeResourcesFit())
-    services = make_services(snapshot=snapshot, filters={"test": framework.filtering})
+    services = make_services(snapshot=snapshot, filters={"test": framework.filtering.run_filters})
     run = Handle(services, profile="test").run_filters
 
     present = dict(walk(run(pod, ["a", "b", "gone"])))

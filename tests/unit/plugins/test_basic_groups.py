@@ -5,8 +5,9 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.kernel.engine.events import ObjectSet
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import POD_GROUP_KIND, POD_KIND
-from scheduler.kernel.framework.handle import Handle, PluginServices
+from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.status import SUCCESS
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.plugins.basic_groups import BasicGroups

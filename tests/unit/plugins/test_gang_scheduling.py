@@ -1,8 +1,9 @@
 """GangScheduling: what it says of single pods; what it says of members, the engine's tests show."""
 
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.handle import Handle, PluginServices
+from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.status import SUCCESS, error, unresolvable
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.plugins.gang_scheduling import GangScheduling

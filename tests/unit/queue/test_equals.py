@@ -17,7 +17,7 @@ from scheduler.kernel.framework.events import (
     QueueingHint,
 )
 from scheduler.kernel.framework.types import Excess, Failure, QueuedPodInfo
-from scheduler.kernel.queue.pending_events import KEPT
+from scheduler.kernel.queue.waking import KEPT
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
 

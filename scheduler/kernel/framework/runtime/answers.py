@@ -107,10 +107,10 @@ def pre_filter(answer: Any, _: Args) -> tuple[PreFilterResult | None, Status]:
     result, returned = _pair(answer, "(PreFilterResult or None, Status)")
     if result is None and (returned is SUCCESS or returned is SKIP):
         return None, returned
-    if result is not None and not (
-        isinstance(result, PreFilterResult)
-        and (result.node_names is None or _is_set_of_names(result.node_names))
-    ):
+    names: object = getattr(result, "node_names", None)
+    are_names = isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
+    is_valid = isinstance(result, PreFilterResult) and (names is None or are_names)
+    if result is not None and not is_valid:
         wrong(answer, "a PreFilterResult with a frozenset of node names, or None")
     return result, status(returned, PRE_FILTER)
 
@@ -293,10 +293,6 @@ def _pair(answer: Any, expected: str) -> tuple[Any, Any]:
     if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004 - a pair
         wrong(answer, expected)
     return answer
-
-
-def _is_set_of_names(names: object) -> bool:
-    return isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
 
 
 def _is_reason(reason: object) -> bool:

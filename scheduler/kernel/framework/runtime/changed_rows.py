@@ -69,15 +69,10 @@ class ChangedRows:
         others: OtherPods,
         known: Verdicts | None = None,
     ) -> None:
-        """Prepare.
+        """Prepare for pods of the kinds `others` to be added to the rows, and removed.
 
-        Args:
-            attempt: the pod, and the filters that judge nodes for it.
-            snapshot: the cluster.
-            rows: the rows that change.
-            others: the kinds of pods that may be added and removed.
-            known: the first rejection of each row as it is; spares running filters that no change
-                concerns.
+        `known` has the first rejection of each row as it is. It spares running filters that no
+        change concerns.
         """
         self.rows = rows
         self._places = np.arange(len(rows))
@@ -130,12 +125,8 @@ class ChangedRows:
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
         """Add one pod back to each row where the attempt's pod still fits beside it.
 
-        The result is undefined for rows on which the attempt's pod does not fit already.
-
-        Args:
-            at: the position of each pod's row; no row comes twice.
-            kinds: the position of each pod's kind among `others`.
-            pods: returns the pods, should a filter need them.
+        Arguments as in `remove`; no row comes twice. The result is undefined for rows on which the
+        attempt's pod does not fit already.
 
         Returns:
             A mask of the pods that are not added back.
@@ -269,7 +260,10 @@ class ChangedRows:
 
     def _ask(self, at: Indices, found: Verdicts, *, nominated: bool) -> None:
         """Run the filters that cannot count, on forks."""
-        moved = [self._moved(place, nominated=nominated) for place in at.tolist()]
+        moved = [list(self._moves[place].values()) for place in at.tolist()]
+        if nominated:
+            for moves, place in zip(moved, at.tolist(), strict=True):
+                moves.extend(self._nominations[place].values())
         together = self._fork([move for moves in moved for move in moves])
         attempt = self._attempt
         for active in self._asked:
@@ -300,12 +294,6 @@ class ChangedRows:
         return self._snapshot.fork(
             [pod for pod, comes in moves if comes], [pod for pod, comes in moves if not comes]
         )
-
-    def _moved(self, place: int, *, nominated: bool) -> list[_Move]:
-        moves = list(self._moves[place].values())
-        if nominated:
-            moves.extend(self._nominations[place].values())
-        return moves
 
     def _blank(self, rows: Indices) -> Verdicts:
         return blank_verdicts(self._snapshot, rows, self._attempt)

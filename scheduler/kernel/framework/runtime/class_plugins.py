@@ -31,12 +31,14 @@ class RawScore(msgspec.Struct, eq=False):
         scored: the plugin.
         constant: the normalised and weighted score on every node while no row differs from 0.
         column: the score before normalisation, by row.
+        reads_pods: whether it depends on the pods on the row.
         varies: whether any row may differ from 0.
     """
 
     scored: BoundScore
     constant: float
     column: Scores
+    reads_pods: bool
     varies: bool = False
 
 

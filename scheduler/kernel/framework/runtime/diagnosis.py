@@ -86,12 +86,9 @@ class Feasibility(msgspec.Struct):
         refused: Mapping[str, Status | None] | None = None,
         within: NDArray[np.intp] | None = None,
     ) -> "AttemptDiagnosis":
-        """Sum up the rejections of all nodes.
+        """Sum up the rejections of all nodes, or of the rows `within`.
 
-        Args:
-            snapshot: the cluster.
-            refused: the rejections of extenders by node; None without a reason.
-            within: the rows that count; None for all.
+        `refused` has the rejections of extenders by node; None without a reason.
 
         Raises:
             PluginError: a plugin that rejects nodes failed to return its reasons.

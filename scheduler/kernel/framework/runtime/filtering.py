@@ -52,11 +52,7 @@ class Filtering:
     ) -> Feasibility:
         """Find the nodes that can take the pod, and the rejections of the others.
 
-        Args:
-            pod: the pod.
-            snapshot: the cluster.
-            nominated: pods that wait for a node to be cleared; those of no lower priority than the
-                pod count as running there already.
+        Nominated pods of no lower priority than the pod count as running on their nodes already.
         """
         start = self._calls.now()
         found = self._pre_filtered(pod, snapshot, self._classes.class_of(pod, snapshot))
@@ -91,15 +87,7 @@ class Filtering:
         add: Iterable[PodInfo] = (),
         remove: Iterable[PodInfo] = (),
     ) -> dict[str, Status]:
-        """Run the filters for a pod on some nodes of a fork of the snapshot.
-
-        Args:
-            pod: the pod.
-            snapshot: the cluster; it stays as it is.
-            node_names: the nodes; those that do not exist are left out.
-            add: pods that count as running on the nodes they name.
-            remove: pods that count as gone from the nodes they name.
-        """
+        """Run the filters on some nodes of a fork of the snapshot; see `Handle.run_filters`."""
         row_of = snapshot.table.row_of
         names = [name for name in node_names if name in row_of]
         fork = snapshot.fork(
@@ -130,11 +118,7 @@ class Filtering:
     ) -> list[Verdicts]:
         """Judge every row by each filter, even where another filter rejects it; for `explain`.
 
-        Args:
-            found: the result for the same pod; its `verdicts` must not be None.
-            pod: the pod.
-            snapshot: the cluster.
-            nominated: as in `find_nodes_that_fit`.
+        `found` is the result for the same pod; its `verdicts` must not be None.
         """
         every = []
         filters = () if found.attempt is None else found.attempt.filters

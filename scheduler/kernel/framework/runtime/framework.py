@@ -91,9 +91,7 @@ class Framework:
     def run_pre_enqueue_plugins(self, pod: PodInfo, first: str = "") -> Status:
         """Return Success, or the first rejection; a plugin that fails rejects with code ERROR.
 
-        Args:
-            pod: the pod.
-            first: the plugin to run before the others, because it rejected the pod before.
+        The plugin `first`, which rejected the pod before, runs before the others.
         """
         start = self.calls.now()
         ended, plugins = SUCCESS, self.plugins.pre_enqueue

@@ -20,8 +20,9 @@ from scheduler.kernel.snapshot import Indices, Rows
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 from scheduler.kernel.snapshot.row_log import RowLog
 
-_Key: TypeAlias = tuple[object, int, int, int]
-"""The nominations, the epoch of the kinds, the pod's priority, and `NominatedPods.passes` of it."""
+_Key: TypeAlias = tuple[object, int, int, int, int]
+"""The nominations, the epoch of the kinds, the position in the log of nodes, the pod's priority,
+and `NominatedPods.passes` of the pod."""
 
 
 class _Differences(msgspec.Struct, frozen=True):
@@ -49,10 +50,10 @@ class NominatedLayer:
     Attributes:
         key: the inputs that it holds for.
         differences: the differences that nominated pods make, pods of the class included.
-        positions: the positions in the logs of nodes, pods and nominations that it is current to.
+        positions: the positions in the logs of pods and nominations that it is current to.
     """
 
-    def __init__(self, key: _Key, positions: tuple[int, int, int], size: int) -> None:
+    def __init__(self, key: _Key, positions: tuple[int, int], size: int) -> None:
         self.key = key
         self.positions = positions
         self.differences = _NO_DIFFERENCES
@@ -86,11 +87,7 @@ def with_nominated_pods(
     Upstream filters with these pods first, and without them only when that passes. So where they
     cause a rejection, it is the one reported, whatever the verdict without them.
 
-    Args:
-        attempt: the pod, and the filters that judge nodes for it.
-        alone: the verdicts without nominated pods.
-        nominated: all nominated pods.
-        pod_class: the class whose own columns `alone` is; None when it is anything else.
+    `pod_class` is the class whose own columns `alone` is; None when it is anything else.
 
     Returns:
         `alone` itself where nominated pods make no difference, else a copy.
@@ -120,12 +117,13 @@ def _in_the_way(
     A nominated pod of the class counts here like any other nominated pod.
     """
     pod, snapshot = attempt.pod, attempt.snapshot
-    key = (nominated, snapshot.kinds.epoch, pod.priority, nominated.passes(pod))
-    logs = snapshot.node_log, snapshot.pod_log, nominated.row_log(snapshot)
-    positions = (logs[0].position, logs[1].position, logs[2].position)
+    kinds, nodes = snapshot.kinds.epoch, snapshot.node_log.position
+    key = (nominated, kinds, nodes, pod.priority, nominated.passes(pod))
+    pods, nominations = snapshot.pod_log, nominated.row_log(snapshot)
+    positions = pods.position, nominations.position
     layer, changed = pod_class.nominated_layer, None
     if isinstance(layer, NominatedLayer) and layer.key == key:
-        changed = _changed(layer, logs)
+        changed = _changed(layer, pods, nominations)
     if changed is None or not isinstance(layer, NominatedLayer):
         layer = NominatedLayer(key, positions, snapshot.table.size)
         found = nominated.before(pod, snapshot, counts_itself=True)
@@ -140,13 +138,10 @@ def _in_the_way(
     return layer.differences
 
 
-def _changed(layer: NominatedLayer, logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
-    """The rows with changed pods or nominations; None if nodes changed or a log is too short."""
-    nodes, pods, nominations = logs
-    if nodes.position != layer.positions[0]:
-        return None
-    with_other_pods = pods.since(layer.positions[1])
-    renominated = nominations.since(layer.positions[2])
+def _changed(layer: NominatedLayer, pods: RowLog, nominations: RowLog) -> Indices | None:
+    """The rows with changed pods or nominations; None if a log is too short."""
+    with_other_pods = pods.since(layer.positions[0])
+    renominated = nominations.since(layer.positions[1])
     if with_other_pods is None or renominated is None:
         return None
     if not len(renominated):

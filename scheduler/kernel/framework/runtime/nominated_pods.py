@@ -122,15 +122,10 @@ class NominatedPods:
         """The nominated pods that a pod must leave room for; None when there are none.
 
         These are the other pods of its own priority or higher, except pods that need their room
-        only after it has ended.
+        only after it has ended. With `on`, only pods nominated to these rows count. With
+        `counts_itself`, its own nomination counts, too.
 
         Cost: a few operations on columns of all nominated pods.
-
-        Args:
-            pod: the pod.
-            snapshot: the cluster.
-            on: the rows whose nominated pods count; None for all rows.
-            counts_itself: whether its own nomination counts, too.
         """
         count = len(self._pods)
         if not count:
@@ -207,11 +202,9 @@ class NominatedPods:
     def nominate(self, pod: PodInfo, node_name: str | None = None, needed_at: float = 0.0) -> None:
         """Nominate a pod, in place of an earlier nomination.
 
-        Args:
-            pod: the pod.
-            node_name: the node; empty withdraws the nomination; None takes the node of the pod's
-                status, and withdraws the nomination when it has none.
-            needed_at: the time at which it needs its room, in seconds since 1970; 0 where unknown.
+        Without a `node_name`, the node of the pod's status is meant; an empty one withdraws the
+        nomination. `needed_at` is the time at which it needs its room, in seconds since 1970; 0
+        where unknown.
         """
         uid = pod.uid
         if node_name is None:

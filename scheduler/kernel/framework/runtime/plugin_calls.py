@@ -14,7 +14,7 @@ from scheduler.kernel.framework.status import CODE_NAMES, Code, Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
-_SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
+_UNSEEN: Final = FrameworkMetrics(Instruments())
 
 FAILS_NO_ATTEMPT: Final = frozenset({"PreEnqueue", "QueueSort", "QueueingHint"})
 """The extension points whose failures fail no attempt; the caller reports them with the pod."""
@@ -61,7 +61,7 @@ class PluginCalls:
     def __init__(
         self,
         profile: str,
-        metrics: FrameworkMetrics = _SHOWN_TO_NOBODY,
+        metrics: FrameworkMetrics = _UNSEEN,
         now: Callable[[], float] = lambda: 0.0,
         *,
         time_limit: TimeLimit = nullcontext,
@@ -84,7 +84,7 @@ class PluginCalls:
     def unmeasured(self) -> Iterator[None]:
         """Keep calls in this block out of the metrics: they are hypothetical."""
         before = self.metrics, self.sampled, self.steps
-        self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
+        self.metrics, self.sampled, self.steps = _UNSEEN, False, []
         try:
             yield
         finally:
@@ -95,16 +95,10 @@ class PluginCalls:
         self.steps.append((self.now(), name))
 
     def point_done(self, point: str, status: Code, start: float, *, is_step: bool = True) -> float:
-        """Report a whole extension point, whatever plugins it has.
+        """Report the end of an extension point, whatever plugins it has; return its time.
 
-        Args:
-            point: its name.
-            status: the code with which it ended for the pod.
-            start: the time at which it began.
-            is_step: whether it is a step of the present cycle.
-
-        Returns:
-            The time at which it ended: the start of the next point.
+        The next point begins then. `status` is the code with which the point ended for the pod.
+        With `is_step`, it is a step of the present cycle.
         """
         end = self.now()
         duration = self.metrics.extension_point_duration
@@ -124,12 +118,8 @@ class PluginCalls:
     ) -> Callable[P, R]:
         """Bind a plugin's method, whose answer is checked; called without keywords.
 
-        Args:
-            plugin: the plugin.
-            point: the extension point.
-            method: the plugin's method.
-            check: see `answers`; None for a plugin that is trusted to return correct columns.
-            is_timed: whether kube-scheduler times such calls.
+        There is no `check` for a plugin that is trusted to return correct columns. `is_timed`:
+        whether kube-scheduler times such calls.
 
         Returns:
             A function that raises only `PluginError`: the method raised, or its answer is wrong.

@@ -14,7 +14,6 @@ from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
-    ObjectKind,
 )
 from scheduler.kernel.framework.handle import watched_kinds
 from scheduler.kernel.framework.interface import (
@@ -131,14 +130,10 @@ class ProfilePlugins:
         *,
         trusted: Container[str] = (),
     ) -> None:
-        """Build the plugins.
+        """Build the plugins, each with `build`.
 
-        Args:
-            enabled: by extension point, as a configuration spells it, plugin names with weights
-                (used for score only).
-            build: makes the instance of a plugin.
-            calls: binds the plugins' methods, and measures their calls.
-            trusted: names of plugins whose columns need no check.
+        `enabled` has the names of plugins by extension point, as a configuration spells it, with
+        weights (used for score only). The columns of `trusted` plugins need no check.
 
         Raises:
             PluginSetError: the profile has no QueueSort plugin, or has two.
@@ -255,7 +250,9 @@ class ProfilePlugins:
     def _events_of(self, name: str, plugin: Any) -> tuple[ClusterEventWithHint, ...]:
         register = getattr(plugin, "events_to_register", None)
         if register is None:
-            return (*ALL_EVENTS, *map(everything_about, watched_kinds(plugin)))
+            watched = (each.event_resource for each in watched_kinds(plugin))
+            everything = (ClusterEvent(each, ActionType.ALL) for each in watched)
+            return (*ALL_EVENTS, *map(ClusterEventWithHint, everything))
         bound, guarded = self.calls.bound, self.calls.guarded
         wanted: tuple[ClusterEventWithHint, ...]
         wanted = bound(plugin, "EventsToRegister", register, answers.events)()
@@ -288,15 +285,11 @@ class ProfilePlugins:
         bind: Callable[..., Any] | None = None,
         gives_column: bool = False,
     ) -> list[Any]:
-        """The plugins of an extension point.
+        """The plugins of an extension point, each with its `method`.
 
-        Args:
-            point: the point, as a configuration spells it.
-            method: selects the method of a plugin.
-            check: the check of its answers, or the codes that a status may have.
-            label: the name of the point in messages and metrics, where it differs.
-            bind: binds a method.
-            gives_column: whether answers are columns, which are not checked for trusted plugins.
+        `check` may be the codes that a status may have. `label` is the name of the point in
+        messages and metrics, where it differs. With `gives_column`, answers of trusted plugins are
+        not checked.
         """
         label, bind = label or point[0].upper() + point[1:], bind or self.calls.bound
 
@@ -357,8 +350,3 @@ class ProfilePlugins:
             )
             for plugin in plugins
         ]
-
-
-def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
-    """A registration for all changes of objects of a kind."""
-    return ClusterEventWithHint(ClusterEvent(kind.event_resource, ActionType.ALL))

@@ -8,7 +8,7 @@ Invariant: after `refresh`, the columns equal those of a class made anew (a test
 histories and compares).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
@@ -109,16 +109,9 @@ class PodClass:
         """The scores that need normalisation."""
         plugins, size = self.plugins, len(self.first)
         return [
-            RawScore(each, plugins.constant(each), np.zeros(size)) for each in plugins.raw_scores
+            RawScore(each, plugins.constant(each), np.zeros(size), bool(each.reads & Reads.PODS))
+            for each in plugins.raw_scores
         ]
-
-    @cached_property
-    def _pod_raw(self) -> list[RawScore]:
-        return [each for each in self.raw_scores if each.scored.reads & Reads.PODS]
-
-    @cached_property
-    def _node_raw(self) -> list[RawScore]:
-        return [each for each in self.raw_scores if not each.scored.reads & Reads.PODS]
 
     @cached_property
     def _image_names(self) -> tuple[str, ...]:
@@ -132,24 +125,16 @@ class PodClass:
         return per_row * capacity + (_MAX_ANSWER_BYTES if self.plugins.can_foresee else 0)
 
     def counted(self, snapshot: Snapshot, pods: int) -> None:
-        """Note that the columns include the latest pods of the snapshot already.
+        """Note that the columns include the latest pods of the snapshot already, as many as given.
 
-        Args:
-            snapshot: the cluster.
-            pods: their number; with any other change since, `refresh` judges all changed rows.
+        With any other change since, `refresh` judges all changed rows.
         """
         log = snapshot.sum_log
         if log.position == self._pod_position + pods:
             self._pod_position = log.position
 
     def answer(self, sums: ResourceSums, row: int, load: Load | None = None) -> RowAnswer | None:
-        """The answer for a row with the same load; None if no such row was judged.
-
-        Args:
-            sums: the sums of the cluster.
-            row: the row.
-            load: the load that more pods on it would add.
-        """
+        """The answer for a row, with the load of more pods on it; None if it was not judged yet."""
         if not self.plugins.can_foresee or sums.has_oversized:
             return None
         return self._known.get(sums.layout, self._key(sums, row, load))
@@ -161,13 +146,9 @@ class PodClass:
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
     ) -> None:
-        """Judge rows as if more pods of a shape ran on each, for `answer`.
+        """Judge rows as if `times` more pods of a shape ran on each, for `answer`.
 
-        Args:
-            snapshot: the cluster.
-            shape: the shape of these pods.
-            rows: the rows, each any number of times.
-            times: number of additional pods, for each of these.
+        Each row may be given any number of times.
         """
         plugins = self.plugins
         if not plugins.can_foresee or plugins.have_failed():
@@ -192,16 +173,9 @@ class PodClass:
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
     ) -> NDArray[np.bool_] | None:
-        """The rows that would still take a pod of the class with more pods on each, as a mask.
+        """The rows that would still take a pod of the class, with `times` more pods on each.
 
-        Args:
-            snapshot: the cluster, as of the last `refresh`.
-            shape: the shape of these pods.
-            rows: the rows.
-            times: number of additional pods, for each of these.
-
-        Returns:
-            None where the class cannot judge hypothetical pods.
+        A mask, as of the last `refresh`; None where the class cannot judge hypothetical pods.
         """
         plugins = self.plugins
         if not plugins.can_foresee or plugins.have_failed():
@@ -271,12 +245,7 @@ class PodClass:
         return self._rankings[0].best_rows(self.total[:size])
 
     def best_by_domain(self, topology: Topology, by_domain: Scores) -> tuple[NDArray[np.intp], int]:
-        """The rows with the best sum of total and `by_domain`, and the number that fit.
-
-        Args:
-            topology: the domains.
-            by_domain: the score added to each row of a domain; whole numbers.
-        """
+        """The rows with the best sum of total and `by_domain`; the number of rows that fit."""
         total = self.total[: len(topology.ids)]
         return self._ranking_by(topology).best_rows(total, by_domain)
 
@@ -313,7 +282,7 @@ class PodClass:
         self._node_first[rows] = verdicts.first
         self._node_bits[rows] = verdicts.bits
         self._node_total[rows] = self.plugins.total(self.plugins.node_scores, snapshot, rows)
-        self._evaluate_raw(snapshot, rows, self._node_raw)
+        self._evaluate_raw(snapshot, rows, reads_pods=False)
 
     def _evaluate_pods(self, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
@@ -327,7 +296,7 @@ class PodClass:
             for ranking in self._rankings:
                 ranking.follow_all(rows, self.total, total)
         self.first[view], self.bits[view], self.total[view] = first, bits, total
-        self._evaluate_raw(snapshot, rows, self._pod_raw)
+        self._evaluate_raw(snapshot, rows, reads_pods=True)
 
     def _is_known(self, sums: ResourceSums, rows: Rows) -> bool:
         """Set the known answers of rows with the same load; return False if one is missing."""
@@ -353,10 +322,7 @@ class PodClass:
     def _judged(self, snapshot: Snapshot, rows: Rows, own: Rows) -> Judged:
         """Compute the first rejection of each row, its bits, and the total, without keeping them.
 
-        Args:
-            snapshot: the cluster, or some of its rows.
-            rows: the rows to judge.
-            own: the same rows by the numbers that the class has for them.
+        `own` are the same rows by the numbers that the class has for them.
         """
         first, bits = self._node_first[own].copy(), self._node_bits[own].copy()
         verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
@@ -366,8 +332,10 @@ class PodClass:
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
         return first, bits, total
 
-    def _evaluate_raw(self, snapshot: Snapshot, rows: Rows, raw_scores: Sequence[RawScore]) -> None:
-        for raw in raw_scores:
+    def _evaluate_raw(self, snapshot: Snapshot, rows: Rows, *, reads_pods: bool) -> None:
+        for raw in self.raw_scores:
+            if raw.reads_pods is not reads_pods:
+                continue
             scores = self.plugins.score(raw.scored, snapshot, rows)
             raw.column[rows] = scores
             varies = bool(scores.any())

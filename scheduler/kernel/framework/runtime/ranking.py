@@ -75,10 +75,7 @@ class Ranking:
     def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
         """Update the results for the new totals of some rows, each named once.
 
-        Args:
-            rows: the rows.
-            before: the former totals of all rows.
-            now: the new totals of these rows.
+        `before` has the former totals of all rows.
         """
         if len(rows) > _FEW:
             self.forget()
@@ -91,9 +88,7 @@ class Ranking:
     ) -> tuple[NDArray[np.intp], int]:
         """The best rows, in order, until the next change, and the number of rows not rejected.
 
-        Args:
-            total: the present totals of the rows.
-            by_domain: the score added to each row of a domain; whole numbers.
+        `by_domain` is the score added to each row of a domain; whole numbers.
         """
         self._look(total)
         if not self.feasible:
@@ -108,11 +103,7 @@ class Ranking:
         return self._together(tuple(tied), total), self.feasible
 
     def fitting_domains(self, total: Scores) -> NDArray[np.bool_]:
-        """The domains that have rows which are not rejected, as a mask.
-
-        Args:
-            total: the present totals of the rows.
-        """
+        """The domains that have rows which are not rejected, as a mask."""
         self._look(total)
         fits: NDArray[np.bool_] = self._best != INFEASIBLE_TOTAL
         return fits

@@ -98,14 +98,9 @@ class Scoring:
     ) -> Best:
         """Find the nodes with the highest weighted sum of all scores.
 
-        Args:
-            found: the result of filtering for the same pod and snapshot.
-            pod: the pod.
-            snapshot: the cluster.
-            rows: the feasible rows that are candidates; None for all.
-            bonus: the amount added to the total of each of these rows; int64, because extenders may
-                return numbers that float64 cannot hold.
-            within: the rows to which the choice is limited, feasible or not; None for all.
+        Candidates are the feasible `rows`, or the feasible rows `within`; None stands for all.
+        `bonus` is added to the totals of `rows`. It is int64, because extenders may return numbers
+        that float64 cannot hold.
         """
         if within is not None and rows is None:
             is_cached = self._keeps_totals(found) and found.is_of_class
@@ -152,13 +147,7 @@ class Scoring:
     def best_of_class(
         self, pod_class: PodClass, snapshot: Snapshot, within: NDArray[np.intp] | None = None
     ) -> Best:
-        """Find the nodes with the highest total of a class, where nothing else adds to it.
-
-        Args:
-            pod_class: the class.
-            snapshot: the cluster.
-            within: the rows to which the choice is limited; None for all.
-        """
+        """Find the nodes with the highest total of a class, where nothing else adds to it."""
         size = snapshot.table.size
         if within is None:
             rows, feasible = pod_class.best_rows(size)
@@ -272,8 +261,7 @@ class Scoring:
         self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Scores:
         pod_class: PodClass = found.pod_class
-        if found.verdicts is not None and found.verdicts.rows is not None:
-            # Only some nodes were judged: the class's columns are not up to date.
+        if found.looks_at_few:
             total, raw_columns = pod_class.score(snapshot, rows)
             for raw, column in raw_columns:
                 total += raw.scored.normalized(found.state, pod, column) * raw.scored.weight

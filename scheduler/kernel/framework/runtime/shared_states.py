@@ -162,14 +162,7 @@ class SharedStates:
     def object_gone(
         self, kind: ObjectKind, name: str, namespace: str = "", uid: str = ""
     ) -> Any | None:
-        """Remove an object; return it, or None if it is missing or has another UID.
-
-        Args:
-            kind: its kind.
-            name: its name.
-            namespace: its namespace.
-            uid: the UID that it must have; empty for any.
-        """
+        """Remove an object; return it, or None if it is missing or has another UID."""
         store = self._stores.get(kind)
         old = None if store is None else store.get(name, namespace)
         if old is None or (uid and old.uid != uid):
@@ -183,10 +176,12 @@ class SharedStates:
         store = self._stores.get(kind)
         if store is not None:
             store.on_event(kind, old, new)
-        self._notify(
-            self._states,
-            lambda state: state.on_event(kind, old, new) if _hears(state, kind) else None,
-        )
+
+        def notify(state: SharedState) -> None:
+            if kind in state.WATCHES or kind in state.HEARS_OF:
+                state.on_event(kind, old, new)
+
+        self._notify(self._states, notify)
 
     def reserved(self, pod: PodInfo) -> None:
         """Call `reserve` of the states for a pod that is assumed on the node it names."""
@@ -221,9 +216,7 @@ class SharedStates:
     ) -> "SharedStates":
         """Return the same states with a fork of one, for simulations that change that state only.
 
-        Args:
-            state_type: the type of that state.
-            fork: makes the fork, where it is to be a partial one.
+        `fork` makes the fork, where it is to be a partial one.
 
         Raises:
             PluginError: the state cannot be forked.
@@ -255,10 +248,6 @@ class SharedStates:
     def _failed(self, state_type: type[SharedState], problem: BaseException) -> PluginError:
         self._metrics.plugin_errors[self._owners[state_type], _POINT].inc()
         return plugin_error(self._owners[state_type], _POINT, problem)
-
-
-def _hears(state: SharedState, kind: ObjectKind) -> bool:
-    return kind in state.WATCHES or kind in state.HEARS_OF
 
 
 def place_of(obj: Any) -> tuple[str, str]:

@@ -69,10 +69,7 @@ class Verdicts(msgspec.Struct):
     def reject(self, index: int, answer: Bits, positions: NDArray[np.intp] | None = None) -> None:
         """Add a filter's rejections of rows that no earlier filter rejects; copy shared columns.
 
-        Args:
-            index: the index of the filter.
-            answer: its answer.
-            positions: the positions of its rows among the judged rows; None for all.
+        `positions` are those of the answer's rows among the judged rows; None for all.
         """
         if self.is_shared:
             self.first, self.is_shared, self.answers = self.first.copy(), False, []
@@ -197,13 +194,8 @@ def judge(
 ) -> None:
     """Let filters reject rows that no filter before them in the profile's order rejects.
 
-    Args:
-        filters: the filters that take part, in any order.
-        state: the state after PreFilter.
-        pod: the pod.
-        snapshot: the cluster, or a fork of it.
-        verdicts: the rows and their verdicts so far; the answers are added to it. A filter that
-            fails rejects all its rows, so that `raise_failure` determines whether that matters.
+    The filters may come in any order. Their answers are added to the verdicts. A filter that fails
+    rejects all its rows, so that `raise_failure` determines whether that matters.
     """
     rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
     for each in filters:
