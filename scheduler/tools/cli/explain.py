@@ -26,8 +26,8 @@ from scheduler.tools.offline.reading import InputError
 
 _FAILED: Final = 1
 _PENDING: Final = 3
-_WITH_JSONL: Final = frozenset({"jsonl", "preempts", "feature_gates"})
 """Exit status with `--fail-on-pending`."""
+_WITH_JSONL: Final = frozenset({"jsonl", "preempts", "feature_gates"})
 
 
 @click.command(context_settings={"max_content_width": 100})
