@@ -44,7 +44,8 @@ class InvalidPodError(ValueError):
 class PodKind:
     """Pods that differ in names, volumes, claims, nodes and status only; compared by identity.
 
-    Pods of one kind also have equal annotations about their expected ends.
+    Pods of one kind also have equal annotations about their expected ends, and all or none of them
+    have resource claims.
 
     A kind is dropped with its last pod, and with it the values computed from it.
 
@@ -301,7 +302,8 @@ def _shared_shape(pod: Pod) -> PodShape:
 
 def _shared_kind(pod: Pod, shape: PodShape) -> PodKind:
     meta = pod.metadata
-    own = (id(shape), meta.namespace, meta.labels, meta.owner_references)
+    has_claims = bool(pod.resource_claims)
+    own = (id(shape), meta.namespace, meta.labels, meta.owner_references, has_claims)
     annotations = meta.annotations
     stated = (
         () if annotations is NO_ANNOTATIONS or annotations == NO_ANNOTATIONS else (annotations,)

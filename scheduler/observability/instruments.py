@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
 from prometheus_client.core import (
@@ -214,8 +215,9 @@ def _check(declaration: _Declaration) -> None:
             )
     if len(set(labels)) < len(labels):
         raise ValueError(f"{about}: expected labels that differ, got {labels}")
-    if not all(low < high for low, high in pairwise(declaration.bounds)):
-        raise ValueError(f"{about}: expected bounds that ascend, got {tuple(declaration.bounds)}")
+    bounds = declaration.bounds
+    if not (all(map(isfinite, bounds)) and all(low < high for low, high in pairwise(bounds))):
+        raise ValueError(f"{about}: expected finite bounds that ascend, got {tuple(bounds)}")
 
 
 def _same(declaration: _Declaration, known: _Declaration, family: Family[Any]) -> Family[Any]:

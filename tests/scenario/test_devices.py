@@ -269,6 +269,29 @@ def test_members_of_a_gang_share_a_claim_that_none_had(refused: int, failures: i
     play(story, CONTROLLED)
 
 
+@pytest.mark.parametrize("own", ["claim", "volume"])
+def test_a_member_with_a_claim_of_its_own_does_not_fail_for_an_equal_one_without(own: str) -> None:
+    """The claim has no device, and the volume's claim does not exist; one member is enough."""
+    member = {"schedulingGroup": {"podGroupName": "g"}}
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "none"}}
+
+    async def story(world: World) -> None:
+        world.node("a", cpu="3")
+        world.sandbox.create(device_class(), claim())
+        Stage(world).group("g", 1)
+        if own == "claim":
+            world.pod("x", resourceClaims=named(), **member)
+        else:
+            world.pod("x", volumes=[volume], **member)
+        world.pod("y", **member)
+        await world.start_daemon(feature_gates=GROUPS)
+
+        assert await world.bound("y") == ["a"]
+        await world.rejected("x")
+
+    play(story, CONTROLLED)
+
+
 def test_a_gang_that_does_not_fit_leaves_the_device_of_its_claim_to_others() -> None:
     """Two of three have a place beside the device: none is bound, and the device is free."""
 

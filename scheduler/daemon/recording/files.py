@@ -150,7 +150,9 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         if len(frame) < _FRAME.size:
             raise CutShortError(_CUT_SHORT)
         size, checksum = _FRAME.unpack(frame)
-        packed = file.read(size) if size <= _MAX_BLOCK else b""
+        if size > _MAX_BLOCK:
+            raise RecordingError(f"it is damaged before byte {file.tell()}")
+        packed = file.read(size)
         if len(packed) < size:
             raise CutShortError(_CUT_SHORT)
         if zlib.crc32(packed) != checksum:

@@ -44,7 +44,9 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Event, ObjectRead, ObjectSet, PodRead
 from scheduler.kernel.engine.instructions import Instruction, LogError
 
-FORMAT: Final = 3
+FORMAT: Final = 4
+_READABLE: Final = (3, FORMAT)
+"""In format 3 the specification has the claims of a pod."""
 MAX_SHAPES: Final = 4096
 """Specifications at most that are remembered as written; then they are written again."""
 
@@ -337,7 +339,7 @@ def read_header(line: bytes) -> Header:
         header = msgspec.json.decode(line, type=Header)
     except UNREADABLE as problem:
         raise RecordingError(cut(f"the header cannot be read: {problem}")) from problem
-    if header.format != FORMAT:
+    if header.format not in _READABLE:
         raise RecordingError(
             f"expected format {FORMAT}, found {header.format}; "
             f"replay it with Stowage {cut(header.version)}, which recorded it"

@@ -119,9 +119,10 @@ class Ahead:
         for number, pod in enumerate(self._pods):
             if len(placed) + len(self._pods) - number < self._needed:
                 return False
-            if pod.kind is failed and not (pod.pod.volumes or pod.resource_claims):
+            has_own = bool(pod.pod.volumes or pod.resource_claims)
+            if pod.kind is failed and not has_own:
                 continue
-            if not self._has_place(pod, rows, placed):
+            if not (self._has_place(pod, rows, placed) or has_own):
                 failed = pod.kind
             if len(placed) >= self._needed:
                 return True

@@ -108,7 +108,7 @@ def fails_like(last: Member, member: Member) -> bool:
         and other.extender_calls is None
         and member.attempt.extender_calls is None
         and follows(last, member)
-        and other.framework.decides_alike(pod)
+        and all(map(other.framework.decides_alike, (other.pod, pod)))
     )
 
 

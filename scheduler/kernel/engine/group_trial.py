@@ -246,4 +246,4 @@ class GroupTrial:
         """Whether a member fits nowhere, because an equal one before it did not."""
         is_asked = failing.uid in self._advice or pod.uid in self._advice
         is_equal = pod.kind is failing.kind and not is_asked
-        return is_equal and self.framework.decides_alike(pod)
+        return is_equal and all(map(self.framework.decides_alike, (failing, pod)))

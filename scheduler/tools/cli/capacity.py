@@ -100,7 +100,7 @@ def _pod(objects: ClusterObjects, like: str | None) -> PodInfo:
                 f"--like {like}: there is one in each of {namespaces}: say NAMESPACE/{like}"
             )
         return meant[0]
-    kinds = {p.kind: p for p in objects.pods if not p.node_name}
+    kinds = {(p.kind, p.resource_claims): p for p in objects.pods if not p.node_name}
     if len(kinds) != 1:
         waiting = "no pod waits" if not kinds else f"pods of {len(kinds)} kinds wait"
         raise InputError(f"--like [NAMESPACE/]POD: {waiting}, so name the pod that is meant")

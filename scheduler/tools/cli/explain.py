@@ -172,7 +172,8 @@ def _check_alone(context: click.Context) -> None:
     for option in context.command.params:
         name = option.name or ""
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_given and name not in _WITH_JSONL and context.params.get(name) != "json":
+        is_default = (name, context.params.get(name)) == ("output", "json")
+        if is_given and name not in _WITH_JSONL and not is_default:
             told = option.opts[-1] if isinstance(option, click.Option) else "names of pods"
             raise click.UsageError(
                 f"--jsonl reads whole cases from standard input: leave out {told}"

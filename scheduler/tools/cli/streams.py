@@ -1,20 +1,15 @@
 """Standard streams that are full or closed: one message and a status, instead of a traceback."""
 
-import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from io import UnsupportedOperation
 from typing import Final, TextIO, cast
 
 import click
 
 _UNUSABLE: Final = 2
-_STDOUT: Final = 1
-_NOT_WRITTEN: Final = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN}
-)
-"""A full disk, a quota, a size limit, a terminal that is gone, a closed stream."""
 
 
 @contextmanager
@@ -27,14 +22,30 @@ def checked_streams(program: str) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        # An error about a file that is opened names the file; a write names none.
-        if problem.errno not in _NOT_WRITTEN or problem.filename is not None:
+        if not _fails(sys.stdout):
             raise
         # Python flushes once more at its end, which must not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
-        with suppress(OSError):
+        _discard(sys.stdout)
+        try:
             click.echo(f"{program}: cannot write the output: {problem.strerror}", err=True)
+        except OSError:
+            _discard(sys.stderr)
         sys.exit(_UNUSABLE)
+
+
+def _fails(stream: TextIO) -> bool:
+    """Whether not even a line break can be written: the error may be about another file."""
+    try:
+        os.write(stream.fileno(), b"\n")
+    except UnsupportedOperation:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _discard(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_closed() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo, PodKind
+from scheduler.api.pods import PodInfo
 from scheduler.api.resources import PODS
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
@@ -216,9 +216,10 @@ def _share(free: NDArray[np.float64], usable: NDArray[np.bool_]) -> float | None
 
 def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
     """Return one pod of each kind, the most frequent kinds first."""
-    first: dict[PodKind, PodInfo] = {}
-    frequent: Counter[PodKind] = Counter()
+    first: dict[object, PodInfo] = {}
+    frequent: Counter[object] = Counter()
     for pod in pods:
-        first.setdefault(pod.kind, pod)
-        frequent[pod.kind] += 1
+        kind = (pod.kind, pod.resource_claims)
+        first.setdefault(kind, pod)
+        frequent[kind] += 1
     return [first[kind] for kind, _ in frequent.most_common(_SHAPES)]

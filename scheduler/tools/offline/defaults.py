@@ -190,13 +190,18 @@ def _with_keys_in(found: Any, labels: Raw) -> Any:
     added = [
         {"key": key, "operator": operator, "values": [labels[key]]}
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-        for key in found.get(field) or ()
-        if key in labels
+        for key in _list(found.get(field))
+        if isinstance(key, str) and key in labels
     ]
-    if not added or not isinstance(selector, dict):
+    written = selector.get("matchExpressions") or [] if isinstance(selector, dict) else None
+    if not added or not isinstance(selector, dict) or not isinstance(written, list):
         return found
-    expressions = [*(selector.get("matchExpressions") or ()), *added]
+    expressions = [*written, *added]
     return {**found, "labelSelector": {**selector, "matchExpressions": expressions}}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 # --- quantities -----------------------------------------------------------------------------------

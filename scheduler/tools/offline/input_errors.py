@@ -67,12 +67,20 @@ def _wrong_numbers(spec: PodSpec) -> Iterator[str]:
             for kind, amounts in (("requests", resources.requests), ("limits", resources.limits)):
                 at = f"spec.{field}[{i}].resources.{kind}"
                 for name, amount in amounts.items():
-                    if parse(amount) < 0:
+                    if _is_negative(amount):
                         yield f"{at}[{name}]: expected 0 or more, got {amount}"
     for i, constraint in enumerate(spec.topology_spread_constraints):
         if constraint.max_skew < 1:
             at = f"spec.topologySpreadConstraints[{i}].maxSkew"
             yield f"{at}: expected 1 or more, got {constraint.max_skew}"
+
+
+def _is_negative(amount: str | float) -> bool:
+    """Whether a quantity is below 0; one that cannot be read is reported with the pod."""
+    try:
+        return parse(amount) < 0
+    except QuantityError:
+        return False
 
 
 def _wrong_values(spec: PodSpec) -> Iterator[str]:

@@ -253,12 +253,12 @@ def claiming(*claims: str) -> PodInfo:
 
 
 def test_shapes_share_all_but_the_claims_they_name() -> None:
-    """Pods with claims of their own are of one kind; only those that name one need devices."""
+    """Pods with claims of their own are of one kind; a pod without claims is of another."""
     first, second, without = claiming("a"), claiming("b"), claiming()
 
     assert first.shape.requests is second.shape.requests is without.shape.requests
     assert first.spec.containers is second.spec.containers
-    assert first.kind is second.kind is without.kind
+    assert first.kind is second.kind is not without.kind
     named = [pod.resource_claims for pod in (first, second, without)]
     assert [[claim.resource_claim_name for claim in each] for each in named] == [["a"], ["b"], []]
     assert (first.needs, second.needs, without.needs) == (DEVICES, DEVICES, 0)

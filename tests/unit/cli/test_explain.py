@@ -609,6 +609,7 @@ def test_cases_are_answered_line_by_line() -> None:
         (("shop/web-0",), "names of pods"),
         (("-n", "shop"), "--namespace"),
         (("-o", "html"), "--output"),
+        (("-n", "json"), "--namespace"),
         (("--config", "config.yaml"), "--config"),
         (("--fail-on-pending",), "--fail-on-pending"),
     ],

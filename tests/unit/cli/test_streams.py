@@ -38,6 +38,19 @@ def test_a_closed_output_is_one_message() -> None:
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
+def test_an_input_that_cannot_be_read_is_no_output_that_cannot_be_written() -> None:
+    """Here it is a device that cannot be read."""
+    done = _stowage("explain --jsonl 0>/dev/null")
+
+    assert done.returncode
+    assert "cannot write the output" not in done.stderr
+
+
+def test_all_streams_are_closed() -> None:
+    """The status is left."""
+    assert _stowage("version <&- >&- 2>&-").returncode == 2
+
+
 def test_closed_errors_do_not_hide_the_status() -> None:
     """A message that cannot be shown changes nothing else."""
     done = _stowage("config does-not-exist.yaml 2>&-")

@@ -1,6 +1,7 @@
 """Counters, gauges and histograms render as Prometheus expects."""
 
 import asyncio
+from math import inf
 
 import pytest
 from hypothesis import given, strategies as st
@@ -56,7 +57,8 @@ def test_one_label_needs_no_tuple_and_wrong_labels_are_refused() -> None:
         ("gauge", "g", ("1x",), None, "label '1x': expected letters"),
         ("gauge", "g", ("a", "a"), None, "expected labels that differ"),
         ("histogram", "h", ("le",), (1,), "label 'le': expected letters, digits and '_', no"),
-        ("histogram", "h", (), (2, 1), "expected bounds that ascend, got (2, 1)"),
+        ("histogram", "h", (), (2, 1), "expected finite bounds that ascend, got (2, 1)"),
+        ("histogram", "h", (), (1, inf), "expected finite bounds that ascend, got (1, inf)"),
     ],
 )
 def test_a_declaration_that_cannot_be_rendered_is_refused(

@@ -135,6 +135,17 @@ def test_label_keys_of_pod_affinity_become_selectors_of_a_new_pod() -> None:
     assert completed_pod(stored)["spec"]["affinity"] == affinity
 
 
+@pytest.mark.parametrize("keys", [5, [["app"]], "app", {"app": 1}])
+def test_label_keys_of_another_type_are_left_to_the_decoder(keys: object) -> None:
+    """It names the path."""
+    term = {"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": keys}
+    wrong = {**term, "labelSelector": {"matchExpressions": 3}, "matchLabelKeys": ["app"]}
+    field = "requiredDuringSchedulingIgnoredDuringExecution"
+    affinity = {"podAffinity": {field: [term, wrong]}}
+
+    assert completed_pod(pod(affinity=affinity))["spec"]["affinity"] == affinity
+
+
 def test_ports_on_the_host_network_are_ports_of_the_host() -> None:
     """Also where a 0 is written."""
     ports = [{"containerPort": 80, "hostPort": 0}, {"containerPort": 443}]

@@ -231,6 +231,11 @@ def _demanding(**requirement: Any) -> dict[str, Any]:
             "spec.containers[0].resources.requests[cpu]: expected 0 or more, got -1",
             id="amount",
         ),
+        pytest.param(
+            {"containers": [{"resources": {"requests": {"cpu": "abc"}}}]},
+            "abc",
+            id="no amount",
+        ),
     ],
 )
 def test_what_an_api_server_requires_is_required(spec: dict[str, Any], expected: str) -> None:

@@ -37,6 +37,7 @@ from scheduler.api.written import ObjectReference
 from scheduler.daemon.informers.kinds import KINDS, POD_GROUPS, PODS, Kind
 from scheduler.daemon.recording.directory import DirectoryRecorder
 from scheduler.daemon.recording.files import (
+    MAGIC,
     MAX_LINES,
     Recording,
     part_name,
@@ -603,6 +604,12 @@ def test_a_directory_may_hold_several_recordings(tmp_path: Path) -> None:
         recordings_in(tmp_path)
 
 
+def _lengthen(data: bytes) -> bytes:
+    """Make the first block longer than any."""
+    start = len(MAGIC)
+    return data[:start] + b"\xff" * 4 + data[start + 4 :]
+
+
 def _flip(data: bytes) -> bytes:
     middle = len(data) * 3 // 4
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
@@ -614,6 +621,7 @@ def _flip(data: bytes) -> bytes:
         pytest.param(lambda data: data[:-1], "ends in the middle of a block", id="cut"),
         pytest.param(lambda data: data[:-1000], "ends in the middle", id="cut short"),
         pytest.param(_flip, "damaged", id="a bit"),
+        pytest.param(_lengthen, "damaged before byte", id="a length"),
         pytest.param(lambda _: b"hello", "no recording", id="something else"),
         pytest.param(lambda _: b"", "no recording", id="empty"),
     ],
