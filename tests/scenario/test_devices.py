@@ -81,6 +81,17 @@ def allocated(node: str) -> Object:
     return {"allocation": {"devices": {"results": [device]}, "nodeSelector": selector}}
 
 
+def claim_of(*users: str) -> Object:
+    """The claim `shared`; if it has users, with a device of node `a`."""
+    reserved = [{"resource": "pods", "name": user, "uid": user} for user in users]
+    status = {**allocated("a"), "reservedFor": reserved} if users else {}
+    return {**claim(), "status": status}
+
+
+def users_of_shared(world: World) -> list[str]:
+    return [user["name"] for user in world.sandbox.get(CLAIMS, "shared")["status"]["reservedFor"]]
+
+
 def devices_of(found: Object) -> list[str]:
     """What a claim was allocated, as node/device."""
     allocation = found.get("status", {}).get("allocation") or {}
@@ -402,13 +413,17 @@ def test_a_deleted_pod_gives_no_device_twice(is_lost: bool) -> None:
     play(story)
 
 
+@pytest.mark.parametrize("others", [(), ("other",)], ids=["alone", "shared"])
 @pytest.mark.parametrize("finalizers", [[], ["example.com/keep"]], ids=["gone", "kept"])
-def test_the_reservation_of_a_deleted_pod_is_left_to_the_controller(finalizers: list[str]) -> None:
+def test_the_reservation_of_a_deleted_pod_is_left_to_the_controller(
+    finalizers: list[str], others: tuple[str, ...]
+) -> None:
     """It deallocates a claim only if it removes the last reservation itself; none runs here."""
 
     async def story(world: World) -> None:
         world.node("a")
-        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class())
+        world.sandbox.create(claim_of(*others), keep_status=True)
         await world.start_daemon()
         slow = world.sandbox.faults.delay(1.0, verb="patch", path="*/resourceclaims/shared/status")
         pod = pod_object("p", resourceClaims=named())
@@ -418,22 +433,25 @@ def test_the_reservation_of_a_deleted_pod_is_left_to_the_controller(finalizers: 
         world.sandbox.delete("pods", "p", grace_seconds=0)
 
         await world.until(lambda: given(world), "the write")
-        await world.quiet(0.5)
+        await world.quiet(1.5 if others else 0.5)
         await world.settled()
-        [user] = world.sandbox.get(CLAIMS, "shared")["status"]["reservedFor"]
-        assert user["name"] == "p"
+        assert users_of_shared(world) == [*others, "p"]
 
     play(story)
 
 
+@pytest.mark.parametrize("others", [(), ("other",)], ids=["alone", "shared"])
 @pytest.mark.parametrize("end", ["gone", "gone, and not read at once", "kept", "bound elsewhere"])
-def test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller(end: str) -> None:
+def test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller(
+    end: str, others: tuple[str, ...]
+) -> None:
     """It ends just before its binding, and the watch never shows that; no controller runs here."""
 
     async def story(world: World) -> None:
         world.node("a")
         world.node("b")
-        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class())
+        world.sandbox.create(claim_of(*others), keep_status=True)
         faults = world.sandbox.faults
 
         def end_unseen() -> None:
@@ -458,8 +476,7 @@ def test_the_reservation_of_a_pod_that_ends_unseen_is_left_to_the_controller(end
         await world.until(lambda: all(each.hits for each in unread), "the reads without answer")
         await world.quiet(0.5)
         await world.settled()
-        [user] = world.sandbox.get(CLAIMS, "shared")["status"]["reservedFor"]
-        assert user["name"] == "p"
+        assert users_of_shared(world) == [*others, "p"]
         assert world.bindings(None) == 1
 
     play(story)

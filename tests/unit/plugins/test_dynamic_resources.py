@@ -1121,7 +1121,7 @@ def test_what_a_pod_has_reserved_that_needs_no_node_is_left_to_the_controller() 
     world.claim("c")
     pod = pod_of("c")
     state = world.reserved(pod)
-    world.claim("c", on="a", users=("p",))
+    world.claim("c", on="a", users=("p", "q"))
     state.write(NEEDS_NO_NODE, value=True)
 
     assert not world.plugin.unreserve(state, pod, "a")
