@@ -155,6 +155,11 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         return self.pod.resource_claims
 
     @property
+    def has_own_objects(self) -> bool:
+        """Whether it has volumes or resource claims, in which pods of one kind may differ."""
+        return bool(self.pod.volumes or self.pod.resource_claims)
+
+    @property
     def is_terminating(self) -> bool:
         """Whether the pod is being deleted."""
         return self.pod.metadata.deletion_timestamp is not None

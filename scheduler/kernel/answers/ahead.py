@@ -119,10 +119,9 @@ class Ahead:
         for number, pod in enumerate(self._pods):
             if len(placed) + len(self._pods) - number < self._needed:
                 return False
-            has_own = bool(pod.pod.volumes or pod.resource_claims)
-            if pod.kind is failed and not has_own:
+            if pod.kind is failed and not pod.has_own_objects:
                 continue
-            if not (self._has_place(pod, rows, placed) or has_own):
+            if not (self._has_place(pod, rows, placed) or pod.has_own_objects):
                 failed = pod.kind
             if len(placed) >= self._needed:
                 return True

@@ -146,8 +146,8 @@ class Explainer:
     def _estimate(self, framework: Framework, pod: PodInfo, now: float) -> Estimate | None:
         """Estimate when a pod fits; once for equal pods while the snapshot does not change."""
         snapshot, is_alone = self._core.snapshot, not framework.is_member(pod)
-        has_own = bool(pod.pod.volumes or pod.resource_claims)
-        about: object = (pod.uid if has_own else pod.kind) if is_alone else pod.group_name
+        of_pod: object = pod.uid if pod.has_own_objects else pod.kind
+        about = of_pod if is_alone else pod.group_name
         key = framework, snapshot.epoch, pod.namespace, about
         if key not in self._estimates:
             if len(self._estimates) >= _ESTIMATES_KEPT:

@@ -6,7 +6,6 @@ import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.config.walker import did_you_mean
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import print_note
@@ -91,8 +90,7 @@ def _pod(objects: ClusterObjects, like: str | None) -> PodInfo:
     if like is not None:
         meant = [pod for pod in objects.pods if like in (pod.name, pod.key)]
         if not meant:
-            known = [pod.key if "/" in like else pod.name for pod in objects.pods]
-            guess = did_you_mean(like, known)
+            guess = hypothetical_changes.did_you_mean_pod(like, objects.pods)
             raise InputError(f"--like {like}: there is no such pod, or it has ended{guess}")
         if len(meant) > 1:
             namespaces = ", ".join(sorted(pod.namespace for pod in meant))

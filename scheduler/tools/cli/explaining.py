@@ -27,6 +27,7 @@ from scheduler.tools.cli.options import print_page
 from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles, scheduler_names
+from scheduler.tools.offline.hypothetical_changes import did_you_mean_pod
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.resource_claims import what_claims_are
 from scheduler.tools.offline.simulate import Placement, simulate
@@ -159,8 +160,7 @@ def _no_such_pod(name: str, within: Iterable[PodInfo], pods: Iterable[PodInfo]) 
     others = [pod.namespace for pod in pods if name in (pod.name, pod.key)]
     if others:
         return InputError(f"{missing}; namespace {others[0]} has one")
-    known = [pod.key if "/" in name else pod.name for pod in within]
-    return InputError(f"{missing}{did_you_mean(name, known)}")
+    return InputError(f"{missing}{did_you_mean_pod(name, within)}")
 
 
 def _check_namespace(objects: ClusterObjects, name: str) -> None:

@@ -317,10 +317,14 @@ def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:
     """
     found = _members(objects, f"pod/{name}", about)
     if not found:
-        has_namespace = "/" in name
-        meant = did_you_mean(name, [p.key if has_namespace else p.name for p in objects.pods])
+        meant = did_you_mean_pod(name, objects.pods)
         raise InputError(f"{about}: there is no pod {name!r}{meant}")
     return found[0]
+
+
+def did_you_mean_pod(name: str, pods: Iterable[PodInfo]) -> str:
+    """Return the end of a message about a pod that does not exist, NAMESPACE/NAME or NAME."""
+    return did_you_mean(name, [pod.key if "/" in name else pod.name for pod in pods])
 
 
 def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:

@@ -112,7 +112,7 @@ class Framework:
         Equal means equal in shape, labels, namespace and controller. Pods with volumes or resource
         claims share no rejections. With an untrusted plugin, which may read anything, no pod does.
         """
-        return self.plugins.judges_alike and not (pod.pod.volumes or pod.resource_claims)
+        return self.plugins.judges_alike and not pod.has_own_objects
 
     @property
     def tries_placements(self) -> bool:
