@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
+from scheduler.daemon.bootstrap.time_limit import PluginTimeLimit
 from scheduler.kernel.framework.events import (
     NODE_ADD,
     ClusterEventWithHint,
@@ -290,7 +290,7 @@ def rogue_framework(
     enabled["postFilter"].reverse()
 
     def limit(seconds: float) -> AbstractAsyncContextManager[None]:
-        return plugin_time_limit(seconds / 1e6)
+        return PluginTimeLimit(seconds / 1e6)
 
     def note(problem: PluginError) -> None:
         if problem.point in FAILS_NO_ATTEMPT:

@@ -29,7 +29,7 @@ from scheduler.daemon.bootstrap.other_leader import warn_of_another
 from scheduler.daemon.bootstrap.plugin_failures import PluginFailureLog
 from scheduler.daemon.bootstrap.recording import Recorders, without_secrets
 from scheduler.daemon.bootstrap.reloading import Reloader
-from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
+from scheduler.daemon.bootstrap.time_limit import PluginTimeLimit
 from scheduler.daemon.client.connection import Connection
 from scheduler.daemon.client.extenders import ExtenderClient
 from scheduler.daemon.client.reviews import ApiReviews
@@ -132,7 +132,7 @@ class RunningDaemon:
         builder = FrameworkBuilder(
             clock.monotonic,
             instruments=self.metrics.instruments,
-            time_limit=plugin_time_limit,
+            time_limit=PluginTimeLimit,
             on_failed=PluginFailureLog(clock).note,
             out_of_tree=plugins,
         )

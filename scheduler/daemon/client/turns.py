@@ -8,9 +8,8 @@ claims hang, pods without claims are still bound. Binds in the outbox need no su
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextvars import ContextVar, Token
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
@@ -39,20 +38,13 @@ class RequestTurns:
         self._line: list[tuple[_Rank, int, _Turn]] = []
         self._numbers = count()
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    def turn(self) -> AbstractAsyncContextManager[None]:
         """Wait for the turn of a request of the current task; the turn ends with the context.
 
         Raises:
             NotSentError: the attempt was cancelled during the wait, before its first request.
         """
-        place = _PLACE.get()
-        await place.wait(self)
-        place.has_sent = True
-        try:
-            yield
-        finally:
-            self.pass_on()
+        return _RequestTurn(self)
 
     def take(self) -> bool:
         """Take a free turn; return whether there was one. If so, no request waits in the line."""
@@ -75,7 +67,24 @@ class RequestTurns:
         self._free += 1
 
 
-class ObjectTurns(RequestTurns):
+class _RequestTurn(AbstractAsyncContextManager[None]):
+    # The contexts of this module are classes: each pod with a claim enters five of them, and a
+    # generator as context costs three times as much.
+    def __init__(self, turns: RequestTurns) -> None:
+        self._turns = turns
+
+    @override
+    async def __aenter__(self) -> None:
+        place = _PLACE.get()
+        await place.wait(self._turns)
+        place.has_sent = True
+
+    @override
+    async def __aexit__(self, *_: object) -> None:
+        self._turns.pass_on()
+
+
+class _Writers(RequestTurns):
     """The line of those that want to write one object: one writes at a time.
 
     The requests of a writer are as urgent as the first one that waits for it. Otherwise that one
@@ -84,7 +93,7 @@ class ObjectTurns(RequestTurns):
 
     def __init__(self) -> None:
         super().__init__(1)
-        self._writers: dict[object, Place] = {}
+        self._writing: dict[object, Place] = {}
         """The one whose turn it is, if it has begun."""
 
     @property
@@ -93,34 +102,70 @@ class ObjectTurns(RequestTurns):
         return self._free > 0
 
     @override
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    def put(self, rank: _Rank, turn: _Turn) -> None:
+        super().put(rank, turn)
+        for writer in self._writing.values():
+            writer.hurry(rank)
+
+    def begin(self, turn: object, place: "Place") -> None:
+        """Begin a turn that the place has waited for."""
+        self._writing[turn] = place
+        if self._line:
+            place.hurry(self._line[0][0])
+
+    def end(self, turn: object) -> None:
+        """End a turn, once."""
+        if self._writing.pop(turn, None) is not None:
+            self.pass_on()
+
+
+class ObjectTurns:
+    """The turns to write objects, by UID."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, _Writers] = {}
+        """While any task has or wants a turn."""
+
+    def __len__(self) -> int:
+        """Number of objects that a task writes or waits for."""
+        return len(self._lines)
+
+    def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
         """Wait for the turn; it ends with the context, or when it has lasted too long.
 
         Raises:
             NotSentError: the attempt was cancelled meanwhile, and has sent nothing.
         """
-        place, turn = _PLACE.get(), object()
-        await place.wait(self)
-        self._writers[turn] = place
-        if self._line:
-            place.hurry(self._line[0][0])
-        limit = asyncio.get_running_loop().call_later(TURN_SECONDS, self._end, turn)
-        try:
-            yield
-        finally:
-            limit.cancel()
-            self._end(turn)
+        return _ObjectTurn(self._lines, uid)
+
+
+class _ObjectTurn(AbstractAsyncContextManager[None]):
+    def __init__(self, lines: dict[str, _Writers], uid: str) -> None:
+        self._lines, self._uid = lines, uid
+        self._line = lines.setdefault(uid, _Writers())
 
     @override
-    def put(self, rank: _Rank, turn: _Turn) -> None:
-        super().put(rank, turn)
-        for writer in self._writers.values():
-            writer.hurry(rank)
+    async def __aenter__(self) -> None:
+        place = _PLACE.get()
+        try:
+            await place.wait(self._line)
+        except BaseException:
+            self._forget()
+            raise
+        self._line.begin(self, place)
+        loop = asyncio.get_running_loop()
+        self._limit = loop.call_later(TURN_SECONDS, self._line.end, self)
 
-    def _end(self, turn: object) -> None:
-        if self._writers.pop(turn, None) is not None:
-            self.pass_on()
+    @override
+    async def __aexit__(self, *_: object) -> None:
+        self._limit.cancel()
+        self._line.end(self)
+        self._forget()
+
+    def _forget(self) -> None:
+        # One that was stuck may end when there is another line.
+        if self._line.is_free and self._lines.get(self._uid) is self._line:
+            del self._lines[self._uid]
 
 
 class Place:
@@ -151,14 +196,9 @@ class Place:
         """
         return cls((order, attempt))
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self) -> AbstractContextManager[None]:
         """Give this place to requests of the current task, and of tasks that it creates."""
-        token = _PLACE.set(self)
-        try:
-            yield
-        finally:
-            _PLACE.reset(token)
+        return _Taken(self)
 
     def cancel(self) -> None:
         """Let the attempt end soon, since other pods wait for what it has reserved.
@@ -195,6 +235,20 @@ class Place:
             raise
         finally:
             del self._waiting[turn]
+
+
+class _Taken(AbstractContextManager[None]):
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._token: Token[Place]
+
+    @override
+    def __enter__(self) -> None:
+        self._token = _PLACE.set(self._place)
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        _PLACE.reset(self._token)
 
 
 FIRST: Final = Place(_FIRST)

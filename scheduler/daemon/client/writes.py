@@ -6,16 +6,16 @@ Bodies of bindings are joined from bytes, because bindings are the most frequent
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from scheduler.api.written import Condition
 from scheduler.daemon.client.direct import JSON, Fence
-from scheduler.daemon.client.errors import ConflictError, NotFoundError, UnavailableError
+from scheduler.daemon.client.errors import ConflictError, NotFoundError
 from scheduler.daemon.client.event_series import Occurrence
 from scheduler.daemon.client.events import event_body, events_path, series_body
 from scheduler.daemon.client.patches import pod_group_status_patch, pod_status_patch
@@ -48,6 +48,8 @@ class PodWrites:
 
     Attributes:
         plugin_requests: number of plugins' requests under way.
+        object_turns: the turns to write objects.
+        turn: waits for the turn to write an object; for plugins, see `framework.services.Api`.
     """
 
     def __init__(
@@ -63,8 +65,8 @@ class PodWrites:
         self._event_timeout = min(timeout, EVENT_TIMEOUT_SECONDS)
         self.plugin_requests = 0
         self._for_plugins = RequestTurns(PLUGIN_REQUESTS)
-        self._for_objects: dict[str, ObjectTurns] = {}
-        """By UID, while any task has or wants a turn."""
+        self.object_turns = ObjectTurns()
+        self.turn = self.object_turns.turn
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod to the node.
@@ -84,7 +86,7 @@ class PodWrites:
             timeout=self._timeout,
         )
 
-    async def request(self, method: str, path: str, body: object = None) -> Any:
+    async def request(self, method: str, path: str, body: object = None) -> bytes:
         """Send a plugin's request with a JSON body, or none; it waits for its turn (`turns.py`).
 
         Args:
@@ -93,7 +95,7 @@ class PodWrites:
             body: a JSON value; None for no body.
 
         Returns:
-            The decoded answer.
+            The body of the answer.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -113,22 +115,7 @@ class PodWrites:
                 )
             finally:
                 self.plugin_requests -= 1
-        try:
-            return msgspec.json.decode(answer.body)
-        except msgspec.DecodeError as problem:
-            raise UnavailableError(f"{method} {path}", message=f"not JSON: {problem}") from problem
-
-    @asynccontextmanager
-    async def turn(self, uid: str) -> AsyncIterator[None]:
-        """Wait for the turn to write an object; for plugins, see `framework.services.Api`."""
-        turns = self._for_objects.setdefault(uid, ObjectTurns())
-        try:
-            async with turns.turn():
-                yield
-        finally:
-            # One that was stuck may end when there is another line.
-            if turns.is_free and self._for_objects.get(uid) is turns:
-                del self._for_objects[uid]
+        return answer.body
 
     @staticmethod
     async def until(

@@ -5,11 +5,14 @@ would decide by stale objects: a device that it has just allocated would look fr
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
-from scheduler.daemon.informers.kinds import Kind
+import msgspec
+
+from scheduler.daemon.client.errors import UnavailableError
+from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
 from scheduler.kernel.engine.events import Event, ObjectRead
 from scheduler.kernel.framework.services import Wake
 
@@ -23,8 +26,8 @@ class Requests(Protocol):
         """Bind a pod."""
         ...
 
-    async def request(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request."""
+    async def request(self, method: str, path: str, body: object = None) -> bytes:
+        """Send a request; return the body of the answer."""
         ...
 
     def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
@@ -77,9 +80,15 @@ class PluginApi:
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """See `framework.services.Api`."""
-        answer = await self._requests.request(method, path, body)
-        if isinstance(answer, Mapping):
-            kind = self._kinds.get((answer.get("apiVersion", ""), answer.get("kind", "")))
-            if kind is not None:
-                self._submit(ObjectRead(kind.name, kind.convert(answer)))
+        raw = await self._requests.request(method, path, body)
+        try:
+            answer = msgspec.json.decode(raw)
+            if isinstance(answer, dict):
+                kind = self._kinds.get((answer.get("apiVersion", ""), answer.get("kind", "")))
+                if kind is not None:
+                    self._submit(ObjectRead(kind.name, kind.decode(raw)))
+        except msgspec.DecodeError as problem:
+            raise UnavailableError(f"{method} {path}", message=f"not JSON: {problem}") from problem
+        except MalformedObjectError as problem:
+            raise UnavailableError(f"{method} {path}", message=str(problem)) from problem
         return answer

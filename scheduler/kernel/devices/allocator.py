@@ -29,6 +29,7 @@ from scheduler.kernel.devices.search import (
     Search,
     SelectorFailedError,
 )
+from scheduler.kernel.devices.usage import Usage
 
 ALLOCATABLE: Final = 0
 NOT_ALLOCATABLE: Final = 1
@@ -170,9 +171,9 @@ class Allocator:
             for claim, asked, devices in zip(claims, self.plan.claims, taken, strict=True)
         ]
 
-    def fork(self, judging: Judging, places: Places) -> "Allocator":
+    def fork(self, usage: Usage, places: Places) -> "Allocator":
         """A copy of the allocator that reads copies of its inputs."""
-        copy = Allocator(self.plan, judging, places)
+        copy = Allocator(self.plan, self._judging.fork(usage), places)
         copy._classes = self._classes.copy()
         copy._class_of, copy._area_class = self._class_of.copy(), self._area_class.copy()
         copy._area_changes, copy._position = self._area_changes, self._position

@@ -191,8 +191,7 @@ class Devices:
         copy.classes = self.classes.copy()
         copy._counting = DeviceCounting(copy.usage, self._selectors)
         copy._allocators = OrderedDict(
-            (key, known.fork(copy._judging(known.plan), copy.places))
-            for key, known in self._allocators.items()
+            (key, known.fork(copy.usage, copy.places)) for key, known in self._allocators.items()
         )
         return copy
 

@@ -120,7 +120,7 @@ def status_of_extended_resources(
 
 def time_text(seconds: float) -> str:
     """The RFC 3339 text of a time in seconds since 1970."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
 def seconds_of(text: str | None) -> float | None:

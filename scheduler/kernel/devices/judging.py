@@ -4,7 +4,7 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 (allocateOne, isSelectable, taintPreventsAllocation, checkAvailableCounters, v0.36.3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -34,31 +34,69 @@ from scheduler.kernel.snapshot import Mask
 
 _OF_VERDICT: Final = np.zeros(4, np.uint8)
 _OF_VERDICT[[FALSE, TRUE, ERROR, PENDING]] = SKIPPED, USABLE, FAILING, UNKNOWN
+_MATCHING: Final = (USABLE, BLOCKED)
 _NOTHING: Final[Amounts] = {}
 
 
 class _AskColumns:
-    """One request's verdicts on taints and capacities, computed once per distinct value.
+    """One request's verdicts on devices.
 
-    Verdicts are cached by the number of the value, and dropped when the numbering changes.
+    Attributes:
+        ask: the request.
+        is_pending: whether a selector is not evaluated on all devices yet.
     """
 
     def __init__(self, ask: RequestData) -> None:
         self.ask = ask
-        self._tolerated = np.zeros(0, np.bool_)
-        self._taints: object = None
+        self.is_pending = True
+        self._unused: Codes = np.zeros(0, np.uint8)
+        self._position = -1
+        # By the numbers of the values; dropped when the numbering changes.
         self._shares: list[tuple[CapacityShare, ...] | None] = []
-        self._fits = np.zeros(0, np.bool_)
         self._fits_beside: dict[tuple[int, int], bool] = {}
         self._numberings = (0, 0)
 
-    def tolerated(self, usage: Usage) -> Mask:
-        """By number of a list of taints, whether the request tolerates all of them."""
-        sets = usage.table.columns.taints.values
-        if self._taints is not sets or len(self._tolerated) < len(sets):
-            self._tolerated = np.array([self._tolerates(t) for t in sets.values], np.bool_)
-            self._taints = sets
-        return self._tolerated
+    def unused(self, usage: Usage, selectors: Selectors, budget: int | None) -> Codes:
+        """By row of the table, the code of its device if no claim had any device. Read-only.
+
+        Kept until the device changes.
+        """
+        log = usage.table.device_log
+        if self.is_pending or self._position != log.position:
+            codes = np.full(usage.table.columns.size, UNKNOWN, np.uint8)
+            changed = log.since(self._position) if self._position >= 0 else None
+            if changed is not None:
+                codes[: len(self._unused)] = self._unused
+                codes[changed] = UNKNOWN
+            rows = (codes == UNKNOWN).nonzero()[0]
+            codes[rows] = self._judge(
+                usage, rows, selectors.select(self.ask.selectors, rows, budget)
+            )
+            self._unused, self._position = codes, log.position
+            self.is_pending = bool((codes == UNKNOWN).any())
+        return self._unused
+
+    def tolerated(self, usage: Usage, rows: Rows) -> Mask:
+        """By given row, whether the request tolerates all taints of the device."""
+        taints = usage.table.columns.taints
+        return _by_number(taints.of(rows), lambda n: self._tolerates(taints.values.values[n]))
+
+    def fits(self, usage: Usage, rows: Rows) -> Mask:
+        """By given row, whether the device's free capacity covers the request."""
+        capacity_sets = usage.table.columns.capacity_sets.of(rows)
+        found = _by_number(capacity_sets, lambda number: self._fit(usage, number, UNTOUCHED))
+        for index in usage.state.of(rows).nonzero()[0].tolist():
+            found[index] = self.fits_beside(usage, rows.item(index))
+        return found
+
+    def fits_beside(self, usage: Usage, row: int) -> bool:
+        """Whether the capacity that other claims leave of a shared device covers the request."""
+        self._forget_old_numbers(usage)
+        pair = (usage.table.columns.capacity_sets.number_of(row), usage.state.number_of(row))
+        known = self._fits_beside.get(pair)
+        if known is None:
+            known = self._fits_beside[pair] = self._fit(usage, *pair)
+        return known
 
     def shares(self, usage: Usage, size: int) -> tuple[CapacityShare, ...] | None:
         """The request's shares of a device with capacity set `size`; None if it does not fit."""
@@ -68,29 +106,31 @@ class _AskColumns:
             self._shares.append(shares_of(capacities, self.ask.capacity))
         return self._shares[size]
 
-    def fits(self, usage: Usage, rows: Rows) -> Mask:
-        """By given row, whether the device's free capacity covers the request."""
-        self._forget_old_numbers(usage)
-        capacity_sets = usage.table.columns.capacity_sets
-        known = len(self._fits)
-        if known < len(capacity_sets.values):
-            more = [self._fit(usage, i, UNTOUCHED) for i in range(known, len(capacity_sets.values))]
-            self._fits = np.concatenate([self._fits, np.array(more, np.bool_)])
-        capacity, states = capacity_sets.of(rows), usage.state.of(rows)
-        found = self._fits[capacity]
-        for index in (states != UNTOUCHED).nonzero()[0].tolist():
-            pair = (int(capacity[index]), int(states[index]))
-            if pair not in self._fits_beside:
-                self._fits_beside[pair] = self._fit(usage, *pair)
-            found[index] = self._fits_beside[pair]
-        return found
+    def fork(self) -> "_AskColumns":
+        """A copy for a fork of the allocations."""
+        copy = _AskColumns(self.ask)
+        copy.is_pending, copy._unused, copy._position = (
+            self.is_pending,
+            self._unused,
+            self._position,
+        )
+        return copy
+
+    def _judge(self, usage: Usage, rows: Rows, verdicts: Codes) -> Codes:
+        codes: Codes = _OF_VERDICT[verdicts]
+        usable = codes == USABLE
+        blocked = BLOCKED if self.ask.is_all else SKIPPED
+        codes[usable & ~self.tolerated(usage, rows)] = blocked
+        capacity_sets = usage.table.columns.capacity_sets.of(rows)
+        fits = _by_number(capacity_sets, lambda number: self._fit(usage, number, UNTOUCHED))
+        codes[usable & ~fits] = SKIPPED
+        return codes
 
     def _forget_old_numbers(self, usage: Usage) -> None:
         numberings = (usage.table.columns.capacity_sets.numbering, usage.state.numbering)
         if self._numberings == numberings:
             return
-        self._shares, self._fits = [], np.zeros(0, np.bool_)
-        self._fits_beside, self._numberings = {}, numberings
+        self._shares, self._fits_beside, self._numberings = [], {}, numberings
 
     def _fit(self, usage: Usage, size: int, state: int) -> bool:
         shares = self.shares(usage, size)
@@ -99,6 +139,12 @@ class _AskColumns:
     def _tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
         tolerations = self.ask.tolerations
         return all(tolerations.tolerate(Taint(t.key, t.value, t.effect)) for t in taints)
+
+
+def _by_number(numbers: Rows, holds: Callable[[int], bool]) -> Mask:
+    """By given number, whether something holds for it; evaluated once for equal numbers."""
+    distinct, inverse = np.unique(numbers, return_inverse=True)
+    return np.array([holds(number) for number in distinct.tolist()], np.bool_)[inverse]
 
 
 class Judging:
@@ -121,36 +167,50 @@ class Judging:
         self._short: dict[tuple[int, int], bool] = {}
         self._numberings = (0, 0)
 
-    def codes(self, rows: Rows, here: Mask | None, short: Mask, budget: int | None) -> list[Codes]:
+    @property
+    def is_pending(self) -> bool:
+        """Whether a selector is not evaluated on all devices yet."""
+        return any(asked.is_pending for asked in self._asks)
+
+    def codes(
+        self, rows: Rows, here: Mask | None, short: Mask | None, budget: int | None
+    ) -> list[Codes]:
         """By request and given row, the code of the device, before any search.
 
         Args:
             rows: the rows of devices.
             here: whether they are for the node; None for all of them.
-            short: whether they lack counters.
+            short: whether they lack counters; None if all have them.
             budget: cost limit of one expression, in units of CEL's cost.
         """
         usage = self.usage
         in_use = usage.in_use[rows]
-        taint_sets = usage.table.columns.taints.of(rows)
+        touched = usage.state.of(rows).nonzero()[0].tolist()
         found: list[Codes] = []
         for asked in self._asks:
             ask = asked.ask
-            verdicts = self.selectors.select(ask.selectors, rows, budget)
+            codes = asked.unused(usage, self.selectors, budget)[rows]
             if here is not None:
-                verdicts[(verdicts == TRUE) & ~here] = FALSE
-            codes = _OF_VERDICT[verdicts]
-            usable, misfits = codes == USABLE, ~asked.fits(usage, rows)
-            blocked = ~asked.tolerated(usage)[taint_sets] | short
-            if ask.is_all:
-                codes[usable & (blocked if ask.is_admin else blocked | in_use)] = BLOCKED
-                codes[usable & misfits] = SKIPPED
-            else:
-                codes[usable & (blocked | misfits)] = SKIPPED
-                if not ask.is_admin:
-                    codes[in_use] = SKIPPED
+                codes[~here & (codes != FAILING) & (codes != UNKNOWN)] = SKIPPED
+            if short is not None:
+                codes[short & (codes == USABLE)] = BLOCKED if ask.is_all else SKIPPED
+            if ask.is_all and not ask.is_admin:
+                codes[in_use & (codes == USABLE)] = BLOCKED
+            elif not ask.is_admin:
+                codes[in_use] = SKIPPED
+            for index in touched:
+                if codes[index] in _MATCHING and not asked.fits_beside(usage, rows.item(index)):
+                    codes[index] = SKIPPED
             found.append(codes)
         return found
+
+    def consumptions(self, rows: Rows) -> Rows | None:
+        """By given row, the number of the counters that its device consumes; None without any."""
+        column = self.usage.table.columns.consumption
+        if len(column.values) == 1:
+            return None
+        found = column.of(rows)
+        return found if found.any() else None
 
     def short(self, rows: Rows, availabilities: Rows) -> Mask:
         """By given row, whether its pool lacks the counters that the device consumes.
@@ -177,6 +237,12 @@ class Judging:
             found[index] = known and not (columns.multiple[row] and usage.is_touched(row))
         return found
 
+    def fork(self, usage: Usage) -> "Judging":
+        """A copy that reads a copy of the allocations."""
+        copy = Judging(self.plan, usage, self.selectors, self._attributes)
+        copy._asks = [asked.fork() for asked in self._asks]
+        return copy
+
     def availabilities(self, layout: Layout) -> Rows:
         """By position in a layout's rows, the number of its pool's remaining counters."""
         numbers = [self.usage.availability_of(view.pool, view.generation) for view in layout.views]
@@ -188,12 +254,11 @@ class Judging:
 
     def tolerated(self, ask: RequestData, rows: Rows) -> Mask:
         """By given row, whether a request tolerates the taints of the device."""
-        taint_sets = self.usage.table.columns.taints.of(rows)
-        return self._asks[ask.index].tolerated(self.usage)[taint_sets]
+        return self._asks[ask.index].tolerated(self.usage, rows)
 
     def shares(self, ask: RequestData, row: int) -> tuple[CapacityShare, ...]:
         """The capacities that a request consumes of a shared device."""
-        [number] = self.usage.table.columns.capacity_sets.of(np.array([row], np.intp)).tolist()
+        number = self.usage.table.columns.capacity_sets.number_of(row)
         return self._asks[ask.index].shares(self.usage, number) or ()
 
     def value_columns(self, rows: Rows) -> list[ValueColumn]:
@@ -207,8 +272,10 @@ class Judging:
         Returns:
             Their positions in the layout, and by request their codes.
         """
-        short = self.short(layout.rows, self.availabilities(layout))
-        codes = self.codes(layout.rows, layout.here, short, budget)
+        rows, short = layout.rows, None
+        if self.consumptions(rows) is not None:
+            short = self.short(rows, self.availabilities(layout))
+        codes = self.codes(rows, layout.here, short, budget)
         places = may_be_taken(codes)
         return places, [each[places] for each in codes]
 

@@ -15,7 +15,7 @@ from scheduler.kernel.devices.constraints import MISSING
 from scheduler.kernel.devices.judging import Judging, may_be_taken
 from scheduler.kernel.devices.places import Area, Layout
 from scheduler.kernel.devices.plan import AllocationPlan
-from scheduler.kernel.devices.pools import Rows
+from scheduler.kernel.devices.pools import NO_ROWS, Rows
 from scheduler.kernel.devices.search import UNKNOWN, USABLE
 from scheduler.kernel.devices.selectors import Codes
 from scheduler.kernel.devices.table import SliceTable
@@ -56,17 +56,18 @@ class DevicesOfLayouts:
         here = None
         if any(layout.here is not None for layout in layouts):
             here = np.concatenate([_mask(layout) for layout in layouts])
-        availabilities = np.zeros(len(rows), np.intp)
-        consumption = table.columns.consumption.of(rows)
-        if consumption.any():
-            availabilities = np.concatenate([judging.availabilities(one) for one in layouts])
-        codes = judging.codes(rows, here, judging.short(rows, availabilities), budget)
-        kept = may_be_taken(codes)
-        self.unknown = np.concatenate([owner[:0], *(owner[c == UNKNOWN] for c in codes)])
-        self._kept = kept
+        short = None
+        self._consumption = judging.consumptions(rows)
+        if self._consumption is not None:
+            self._availabilities = np.concatenate([judging.availabilities(one) for one in layouts])
+            short = judging.short(rows, self._availabilities)
+        codes = judging.codes(rows, here, short, budget)
+        self._kept = kept = may_be_taken(codes)
+        self.unknown: Rows = NO_ROWS
+        if judging.is_pending:
+            self.unknown = np.concatenate([NO_ROWS, *(owner[c == UNKNOWN] for c in codes)])
         self._rows, self._owner = rows[kept], owner[kept]
         self._codes: list[Codes] = [c[kept] for c in codes]
-        self._consumption, self._availabilities = consumption[kept], availabilities[kept]
 
     def keys(self, areas: Sequence[Area] | None) -> list[Hashable]:
         """By layout, its key: layouts of equal keys are alike.
@@ -101,21 +102,23 @@ class DevicesOfLayouts:
             else:
                 columns[f"value {name} {column.numbering}"] = column.numbers
         columns |= self._shared_columns()
-        if self._consumption.any():
+        if self._consumption is not None and self._consumption[self._kept].any():
             pools = np.concatenate([layout.pool_of for layout in self._layouts])
             columns["pool"] = pools[self._kept]
             consumed, remaining = (
                 self._table.columns.consumption,
                 self._judging.usage.remaining_counters,
             )
-            columns[f"consumption {consumed.numbering}"] = self._consumption
-            columns[f"available {remaining.numbering}"] = self._availabilities
+            columns[f"consumption {consumed.numbering}"] = self._consumption[self._kept]
+            columns[f"available {remaining.numbering}"] = self._availabilities[self._kept]
         return columns
 
     def _only_counts(self) -> bool:
         """Whether the devices are interchangeable, so that only their number matters."""
-        plan = self._plan
-        if not plan.only_counts or (plan.asks[0].count > 1 and self._consumption.any()):
+        plan, consumption = self._plan, self._consumption
+        if not plan.only_counts:
+            return False
+        if plan.asks[0].count > 1 and consumption is not None and consumption[self._kept].any():
             return False
         return bool((self._codes[0] == USABLE).all())
 

@@ -72,6 +72,10 @@ class InternedColumn(Generic[T]):
         """The value numbers of rows that were set."""
         return self._ids[rows]
 
+    def number_of(self, row: int) -> int:
+        """The value number of a row that was set."""
+        return self._ids.item(row)
+
     def value_of(self, row: int) -> T:
         """The value of a row that was set."""
         value: T = self.values.values[self._ids[row]]

@@ -88,7 +88,7 @@ def play(story: Callable[[World], Awaitable[None]]) -> World:
     world = World()
     run_in(world.clock, run(world))
     assert not world.writing
-    assert not world.writes._for_objects, "lines are left that no task waits in"
+    assert not len(world.writes.object_turns), "lines are left that no task waits in"
     return world
 
 

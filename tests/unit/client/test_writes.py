@@ -26,6 +26,7 @@ from scheduler.daemon.client.reviews import ApiReviews, User
 from scheduler.daemon.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.daemon.client.throttle import TokenBucket
 from scheduler.daemon.client.writes import PLUGIN_REQUESTS, PodWrites
+from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.errors import RequestError
 from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
@@ -351,10 +352,15 @@ class TestEvents:
         assert decoded(post)["series"]["count"] == 7
 
 
+def plugin_api(session: ApiSession) -> PluginApi:
+    """The API server as plugins have it."""
+    return PluginApi(PodWrites(session), (), lambda event: None)
+
+
 def test_plugins_ask_for_what_they_like() -> None:
     """In JSON, both ways."""
     answer, [seen] = exchange(
-        json_answer({"b": 2}), lambda s: PodWrites(s).request("PATCH", "/api/v1/x", {"a": 1})
+        json_answer({"b": 2}), lambda s: plugin_api(s).request("PATCH", "/api/v1/x", {"a": 1})
     )
 
     assert (seen.method, seen.path, decoded(seen)) == ("PATCH", "/api/v1/x", {"a": 1})
@@ -367,7 +373,7 @@ def test_an_answer_to_a_plugin_that_is_no_json_leaves_it_uncertain() -> None:
     answer = web.Response(body=b"<html>", content_type="text/html")
 
     with pytest.raises(RequestError, match="PATCH /api/v1/x: not JSON: ") as raised:
-        exchange(answer, lambda s: PodWrites(s).request("PATCH", "/api/v1/x", {}))
+        exchange(answer, lambda s: plugin_api(s).request("PATCH", "/api/v1/x", {}))
 
     assert not raised.value.is_certain
 

@@ -4,10 +4,12 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import msgspec
 import pytest
 
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.daemon.informers.kinds import RESOURCE_CLAIMS
+from scheduler.errors import RequestError
 from scheduler.kernel.engine.events import Event, ObjectRead
 
 CLAIM = {
@@ -26,8 +28,8 @@ class FakeRequests:
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         raise AssertionError("not asked")
 
-    async def request(self, method: str, path: str, body: object = None) -> Any:
-        return self.answer
+    async def request(self, method: str, path: str, body: object = None) -> bytes:
+        return msgspec.json.encode(self.answer)
 
     def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
         raise AssertionError("not asked")
@@ -85,3 +87,16 @@ def test_other_answers_are_the_plugins_alone() -> None:
     assert ask({**CLAIM, "kind": "Pod"}) == []
     assert ask(None) == []
     assert ask([CLAIM]) == []
+
+
+def test_a_claim_that_cannot_be_read_leaves_the_write_uncertain() -> None:
+    """The API server may have carried it out; the engine hears nothing."""
+    heard: list[Event] = []
+    broken = {**CLAIM, "spec": {"devices": {"requests": "one"}}}
+    api = PluginApi(FakeRequests(broken), (RESOURCE_CLAIMS,), heard.append)
+
+    with pytest.raises(RequestError, match=r"PATCH /x: .*requests") as raised:
+        asyncio.run(api.request("PATCH", "/x", {}))
+
+    assert not raised.value.is_certain
+    assert heard == []

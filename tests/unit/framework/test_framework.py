@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
+from scheduler.daemon.bootstrap.time_limit import PluginTimeLimit
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.interface import (
     BindPlugin,
@@ -313,7 +313,7 @@ def test_a_plugin_that_raises_is_named(point: str, call: Callable[[], object]) -
 def test_a_plugin_cannot_end_the_process(problem: BaseException) -> None:
     """A library that calls `sys.exit`, or the result of a task that was cancelled."""
     reserve = make_framework(Reserve("X", problem)).run_reserve_plugins
-    pre_bind = make_framework(PreBind("X", SUCCESS, problem, []), time_limit=plugin_time_limit)
+    pre_bind = make_framework(PreBind("X", SUCCESS, problem, []), time_limit=PluginTimeLimit)
 
     with pytest.raises(PluginError, match='running Reserve plugin "X": '):
         reserve(STATE, POD, "n")

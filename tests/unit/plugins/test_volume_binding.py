@@ -13,7 +13,7 @@ from scheduler.api.objects import LabelSelector, ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSIDriver, CSIStorageCapacity
 from scheduler.config.args import STORAGE_SHAPE, VolumeBindingArgs
-from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
+from scheduler.daemon.bootstrap.time_limit import PluginTimeLimit
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -296,7 +296,7 @@ def test_a_longer_wait_than_usual_is_waited_out() -> None:
     catalog = make_catalog(make_class(), make_volume("pv"), make_claim("c"))
     attempt = Attempt(catalog, api=FakeApi(), timeout=3600)
     assert attempt.reserve("n1") == SUCCESS
-    calls, clock = make_calls(time_limit=plugin_time_limit), FakeClock()
+    calls, clock = make_calls(time_limit=PluginTimeLimit), FakeClock()
     check = answers.status_of(answers.OK_OR_NOT, "")
     pre_bind = calls.bound_async(attempt.plugin, "PreBind", attempt.plugin.pre_bind, check)
 
