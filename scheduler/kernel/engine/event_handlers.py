@@ -339,6 +339,8 @@ class OtherEventHandlers:
         self._core = core
         self._kind = kind
         self._answers = NewerAnswers[tuple[str, str], Any](lambda obj: obj.metadata)
+        actions = (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
+        self._events = {each: ClusterEvent(kind.event_resource, each) for each in actions}
 
     def set(self, new: Any) -> None:
         """Handle a new or changed object."""
@@ -373,8 +375,7 @@ class OtherEventHandlers:
             self._wake(ActionType.DELETE, old, None)
 
     def _wake(self, action: ActionType, old: Any, new: Any) -> None:
-        event = ClusterEvent(self._kind.event_resource, action)
-        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+        self._core.queue.move_all_to_active_or_backoff_queue(self._events[action], old, new)
 
 
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:

@@ -254,7 +254,7 @@ def place_of(obj: Any) -> tuple[str, str]:
     """Namespace and name of an object, in any form in which objects are kept."""
     if isinstance(obj, PodInfo):
         return obj.namespace, obj.name
-    if isinstance(obj, Mapping):
+    if isinstance(obj, dict):
         metadata = obj["metadata"]
         return metadata.get("namespace", ""), metadata["name"]
     return obj.metadata.namespace, obj.metadata.name
