@@ -339,8 +339,10 @@ class OtherEventHandlers:
         self._core = core
         self._kind = kind
         self._answers = NewerAnswers[tuple[str, str], Any](lambda obj: obj.metadata)
-        actions = (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
-        self._events = {each: ClusterEvent(kind.event_resource, each) for each in actions}
+        self._added, self._updated, self._deleted = (
+            ClusterEvent(kind.event_resource, action)
+            for action in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
+        )
 
     def set(self, new: Any) -> None:
         """Handle a new or changed object."""
@@ -349,7 +351,7 @@ class OtherEventHandlers:
 
     def _set(self, new: Any) -> None:
         old = self._core.states.object_set(self._kind, new)
-        self._wake(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
+        self._wake(self._added if old is None else self._updated, old, new)
 
     def read(self, new: Any) -> None:
         """Apply an object from the answer to a write, unless the watch showed a newer version.
@@ -372,10 +374,10 @@ class OtherEventHandlers:
         self._answers.forget((event.namespace, event.name))
         old = self._core.states.object_gone(self._kind, event.name, event.namespace)
         if old is not None:
-            self._wake(ActionType.DELETE, old, None)
+            self._wake(self._deleted, old, None)
 
-    def _wake(self, action: ActionType, old: Any, new: Any) -> None:
-        self._core.queue.move_all_to_active_or_backoff_queue(self._events[action], old, new)
+    def _wake(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
 
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:
