@@ -197,9 +197,9 @@ FAULTS: Final = (
     NamedFault(
         "a changed Service wakes no pod",
         "kernel/engine/event_handlers",
-        "        event = ClusterEvent(self._kind.event_resource, action)\n"
+        "old: Any, new: Any) -> None:\n"
         "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
-        "        pass\n",
+        "old: Any, new: Any) -> None:\n        pass\n",
         _CHANGES + "test_a_change_of_a_service_wakes_who_waits_for_it",
     ),
     NamedFault(
