@@ -142,11 +142,12 @@ class ObjectTurns:
 class _ObjectTurn(AbstractAsyncContextManager[None]):
     def __init__(self, lines: dict[str, _Writers], uid: str) -> None:
         self._lines, self._uid = lines, uid
-        self._line = lines.setdefault(uid, _Writers())
+        self._line: _Writers
 
     @override
     async def __aenter__(self) -> None:
         place = _PLACE.get()
+        self._line = self._lines.setdefault(self._uid, _Writers())
         try:
             await place.wait(self._line)
         except BaseException:
