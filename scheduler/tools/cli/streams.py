@@ -4,10 +4,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import UnsupportedOperation
+from io import BufferedWriter, FileIO, TextIOWrapper, UnsupportedOperation
 from typing import Final, TextIO, cast
 
 import click
+from typing_extensions import Buffer, override
 
 _UNUSABLE: Final = 2
 
@@ -19,12 +20,13 @@ def checked_streams(program: str) -> Iterator[None]:
     A pipe whose reader has gone away is left to click, which ends without a message.
     """
     _open_closed()
+    output = _watched_output()
     try:
         yield
     except OSError as problem:
-        if not _fails(sys.stdout):
+        # The error may be about another file.
+        if output is None or output.failure is None:
             raise
-        # Python flushes once more at its end, which must not fail.
         _discard(sys.stdout)
         try:
             click.echo(f"{program}: cannot write the output: {problem.strerror}", err=True)
@@ -33,18 +35,48 @@ def checked_streams(program: str) -> Iterator[None]:
         sys.exit(_UNUSABLE)
 
 
-def _fails(stream: TextIO) -> bool:
-    """Whether not even a line break can be written: the error may be about another file."""
+class _Output(BufferedWriter):
+    """Bytes on their way to standard output, and the last error of writing them."""
+
+    failure: OSError | None = None
+
+    @override
+    def write(self, buffer: Buffer, /) -> int:
+        try:
+            return super().write(buffer)
+        except OSError as problem:
+            self.failure = problem
+            raise
+
+    @override
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as problem:
+            self.failure = problem
+            raise
+
+
+def _watched_output() -> _Output | None:
+    """Write standard output through an `_Output`, unless it is no file, as in tests."""
+    replaced = cast("TextIOWrapper", sys.stdout)
     try:
-        os.write(stream.fileno(), b"\n")
+        number = os.dup(replaced.fileno())
     except UnsupportedOperation:
-        return False
-    except OSError:
-        return True
-    return False
+        return None
+    output = _Output(FileIO(number, "w"))
+    sys.stdout = TextIOWrapper(
+        output,
+        encoding=replaced.encoding,
+        errors=replaced.errors,
+        line_buffering=replaced.line_buffering,
+        write_through=replaced.write_through,
+    )
+    return output
 
 
 def _discard(stream: TextIO) -> None:
+    """Let Python flush the stream once more at its end, which must not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

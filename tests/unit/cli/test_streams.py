@@ -39,10 +39,10 @@ def test_a_closed_output_is_one_message() -> None:
 
 
 def test_an_input_that_cannot_be_read_is_no_output_that_cannot_be_written() -> None:
-    """Here it is a device that cannot be read."""
+    """Here it is a device that cannot be read; nothing is written to find that out."""
     done = _stowage("explain --jsonl 0>/dev/null")
 
-    assert done.returncode
+    assert (done.returncode, done.stdout) == (1, "")
     assert "cannot write the output" not in done.stderr
 
 
