@@ -1,6 +1,7 @@
-"""Standard streams that are full or closed: one message and a status, instead of a traceback."""
+"""Standard streams that are full, closed or left: a status, instead of a traceback."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,25 +12,30 @@ import click
 from typing_extensions import Buffer, override
 
 _UNUSABLE: Final = 2
+_LEFT: Final = 128 + signal.SIGPIPE
+"""The status that a shell has for a program that a pipe without a reader ended."""
 
 
 @contextmanager
 def checked_streams(program: str) -> Iterator[None]:
     """Exit with status 2 and a message if the output cannot be written.
 
-    A pipe whose reader has gone away is left to click, which ends without a message.
+    If the reader of a pipe has left, as `head` does, exit like other programs: without a message.
     """
     _open_closed()
     output = _watched_output()
     try:
         yield
-    except OSError as problem:
-        # The error may be about another file.
+    except (OSError, SystemExit):
+        # The error may be about another file, and click exits with 1 if a reader has left.
         if output is None or output.failure is None:
             raise
         _discard(sys.stdout)
+        if isinstance(output.failure, BrokenPipeError):
+            sys.exit(_LEFT)
         try:
-            click.echo(f"{program}: cannot write the output: {problem.strerror}", err=True)
+            reason = output.failure.strerror
+            click.echo(f"{program}: cannot write the output: {reason}", err=True)
         except OSError:
             _discard(sys.stderr)
         sys.exit(_UNUSABLE)
