@@ -89,8 +89,10 @@ def _discard(stream: TextIO) -> None:
 def _open_closed() -> None:
     """Replace streams that the caller has closed, which Python has as None.
 
-    Standard output gets a file that cannot be written: output that is lost must be an error.
+    Input and output get files that cannot be read or written: what is lost must be an error.
     """
+    if cast("TextIO | None", sys.stdin) is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), encoding="utf-8")
     if cast("TextIO | None", sys.stdout) is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if cast("TextIO | None", sys.stderr) is None:
