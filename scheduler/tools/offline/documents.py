@@ -26,6 +26,8 @@ def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
         yield source, msgspec.json.decode(text)
     except msgspec.DecodeError:
         yield from _yaml_documents(text, source)
+    except RecursionError as problem:
+        raise _too_deep(source) from problem
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -85,9 +87,13 @@ def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
     except yaml.YAMLError as problem:
         raise InputError(f"{source}: not valid YAML: {problem}") from problem
     except RecursionError as problem:
-        raise InputError(f"{source}: lists and mappings are nested too deeply") from problem
+        raise _too_deep(source) from problem
     if is_empty:
         raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
+
+
+def _too_deep(source: str) -> InputError:
+    return InputError(f"{source}: lists and mappings are nested too deeply")
 
 
 def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -226,6 +226,7 @@ def test_the_field_is_named(raw: object, expected: str) -> None:
         pytest.param("---\nfoo\n", "f0: document 1: expected a Kubernetes object, got 'foo'"),
         pytest.param("a: [b\n", "f0:2:1: not valid YAML: ", id="not yaml"),
         pytest.param("a: \x00", "f0: not valid YAML: ", id="not text"),
+        pytest.param("[" * 5000 + "]" * 5000, "f0: lists and mappings are nested", id="too deep"),
         pytest.param(
             "kind: Pod\nspec:\n  a: 1\n  b: 2\n  a: 3\n",
             "f0:5:3: not valid YAML: 'a' is given twice, first in line 3; keep one of them",
