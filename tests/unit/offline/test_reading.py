@@ -244,6 +244,18 @@ def test_the_document_is_named(text: str, expected: str) -> None:
     assert str(raised.value).startswith(expected)
 
 
+def test_keys_are_texts_as_in_json() -> None:
+    """`kubectl apply` takes such labels; a value must be quoted there as well."""
+    text = (
+        "kind: Pod\napiVersion: v1\nspec: {}\n"
+        "metadata: {name: p, labels: {5: five, true: yes-sir, 1.50: half, null-ish: x}}\n"
+    )
+
+    [found] = read(text).pods
+
+    assert found.labels == {"5": "five", "true": "yes-sir", "1.5": "half", "null-ish": "x"}
+
+
 def test_merged_keys_may_be_given_again() -> None:
     """As in YAML: what stands beside `<<` wins, however often a mapping is merged."""
     text = "a: &a {k: 1, z: 1}\nb: &b {<<: *a, k: 2}\nc: {<<: *b, k: 3}\nd: {<<: *b}\n"
