@@ -70,6 +70,19 @@ def test_an_output_is_given_once(command: str) -> None:
     assert "Invalid value for '-o' / '--output': it is given 2 times" in result.stderr
 
 
+def test_an_interrupted_command_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As other programs; 1 would be a plugin that failed."""
+
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_module, "import_module", interrupted)
+
+    result = CliRunner().invoke(main, ["explain"])
+
+    assert (result.exit_code, result.output) == (130, "\n")
+
+
 def test_help_has_a_short_name() -> None:
     """`-h` everywhere; in a process of its own, as click remembers how a command was asked."""
     code = (
