@@ -74,18 +74,14 @@ def parse(text: str | bytes, problems: Problems) -> Value:
             _refuse_more(loader, problems, lines)
         finally:
             loader.dispose()
+        return None if node is None else _Reader(lines, problems).value(node, ())
     except yaml.MarkedYAMLError as error:
         _add_syntax_error(error, problems, lines)
-        return None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problems.add((), f"not readable as text: {' '.join(str(error).split())}")
-        return None
-    except RecursionError:  # only without libyaml, which has a limit of its own
+    except RecursionError:
         problems.add((), "not readable: lists and mappings are nested too deeply")
-        return None
-    if node is None:
-        return None
-    return _Reader(lines, problems).value(node, ())
+    return None
 
 
 def with_lines(found: Iterable[Problem], text: str | bytes) -> tuple[Problem, ...]:

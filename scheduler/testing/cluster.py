@@ -27,6 +27,7 @@ from scheduler.tools.offline.cluster import (
     Profiles,
     events_of,
 )
+from scheduler.tools.offline.configured import name_problem
 from scheduler.tools.offline.documents import documents_from_text, items_of
 from scheduler.tools.offline.reading import ClusterObjects, objects_from_documents
 from scheduler.tools.offline.strictness import unknown_fields
@@ -85,7 +86,11 @@ class Cluster:
             ClusterError: objects were added already, or `plugin` is no class with a NAME.
         """
         self._check_empty("enable")
-        self._plugins[_name_of(plugin)] = plugin
+        if not isinstance(plugin, type):
+            raise ClusterError(f"enable: expected the class of a plugin, got {plugin!r}")
+        if problem := name_problem(plugin):
+            raise ClusterError(f"enable: {problem}")
+        self._plugins[plugin.NAME] = plugin
         for profile in self._document.setdefault("profiles", [{}]):
             multi_point = profile.setdefault("plugins", {}).setdefault("multiPoint", {})
             multi_point.setdefault("enabled", []).append({"name": plugin.NAME, "weight": weight})
@@ -332,20 +337,3 @@ def _text(given: str | Path) -> tuple[str, str]:
         except OSError as problem:
             raise ClusterError(f"{given}: cannot be read: {problem.strerror}") from problem
     return "text", given
-
-
-def _name_of(plugin: object) -> str:
-    """Return the NAME of a plugin's class.
-
-    Raises:
-        ClusterError: it is no class, or has no NAME.
-    """
-    if not isinstance(plugin, type):
-        raise ClusterError(f"enable: expected the class of a plugin, got {plugin!r}")
-    name: object = getattr(plugin, "NAME", None)
-    if not isinstance(name, str) or not name:
-        raise ClusterError(
-            f"enable: {plugin.__qualname__} needs a NAME, its name in configurations; "
-            f"expected a text such as {plugin.__name__!r}, got {name!r}"
-        )
-    return name

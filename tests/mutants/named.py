@@ -248,9 +248,16 @@ FAULTS: Final = (
     NamedFault(
         "a failed binding removes the last reservation of a claim",
         "kernel/plugins/dynamic_resources",
-        "                and not is_free_for(known, pod)\n",
+        "                and catalog.leave(known, pod)\n",
         "",
-        _DEVICES + "test_a_pod_whose_binding_fails_keeps_the_last_reservation_of_its_claim",
+        "tests/unit/plugins/test_dynamic_resources.py::test_the_last_reservation_stays",
+    ),
+    NamedFault(
+        "pods whose bindings fail at the same moment remove all reservations of a claim",
+        "kernel/devices/claim_catalog",
+        "        leaving.add(pod.uid)\n",
+        "",
+        "tests/unit/plugins/test_dynamic_resources.py::test_the_last_reservation_stays_of_several",
     ),
     NamedFault(
         "a pod that the API server does not find to bind is tried again",

@@ -196,3 +196,18 @@ def test_what_was_missed_is_made_up_for(tmp_path: Path) -> None:
         assert summary["unjudged"] == {"before": 0, "unseen": 1}
 
     play(story)
+
+
+def test_a_misspelt_scheduler_is_told_once(tmp_path: Path) -> None:
+    """With the names that pods have; a correct name beside it is left out."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        bind(world, "p", "a")
+        names = ("--scheduler-name=default-shceduler", f"--scheduler-name={THEIRS}")
+        async with shadowing(world, tmp_path, *names, "--every=1") as shadowed:
+            line = await shadowed.until_printed("No pod names this scheduler so far")
+
+        assert f'scheduler=["default-shceduler"] named=["{THEIRS}"]' in line
+
+    play(story)

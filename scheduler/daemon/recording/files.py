@@ -63,16 +63,22 @@ class Recording:
     def __init__(self, paths: Sequence[Path]) -> None:
         """Read the headers of the parts, at least one, and put the parts in order.
 
+        A part whose process was killed before its header was written is the last one.
+
         Raises:
             RecordingError: a file is no recording, a part is missing, or parts are of different
                 recordings.
         """
-        headers = {path: _header(path) for path in paths}
-        self.paths = sorted(paths, key=lambda path: headers[path].part)
-        self.header = headers[self.paths[0]]
+        headers = {path: header for path in paths if (header := _header(path)) is not None}
+        cut_short = [path for path in paths if path not in headers]
+        if not headers:
+            raise RecordingError(f"{cut_short[0]}: {_CUT_SHORT}")
+        whole = sorted(headers, key=lambda path: headers[path].part)
+        self.paths = whole + cut_short
+        self.header = headers[whole[0]]
         self.share = 0.0
         self._sizes = {path: path.stat().st_size for path in self.paths}
-        for number, path in enumerate(self.paths, start=1):
+        for number, path in enumerate(whole, start=1):
             found = headers[path]
             if found.recording != self.header.recording:
                 raise RecordingError(f"{path}: it is part of another recording")
@@ -91,7 +97,7 @@ class Recording:
             try:
                 with path.open("rb") as file:
                     lines = _lines(file)
-                    next(lines)
+                    _header_line(lines)
                     for record in Reader().records(lines):
                         self.share = (done + file.tell()) / whole
                         yield record
@@ -112,7 +118,7 @@ def recordings_in(directory: Path) -> list[Recording]:
     """Return the recordings in a directory, in the order in which they began.
 
     A crash file is a recording by itself, even beside files of the same process. A file that its
-    process left empty is ignored.
+    process left empty, or without a header and other parts, is ignored.
 
     Raises:
         RecordingError: a file is no recording, a part is missing, or the directory is unreadable.
@@ -122,20 +128,35 @@ def recordings_in(directory: Path) -> list[Recording]:
         paths = [path for path in directory.glob(f"*{SUFFIX}") if path.stat().st_size]
     except OSError as problem:
         raise _in(directory, problem) from problem
-    for path in paths:
-        header = _header(path)
-        name = header.recording if path.name == part_name(header) else path.name
-        parts.setdefault(name, []).append(path)
+    headers = {path: _header(path) for path in paths}
+    for path, header in headers.items():
+        if header is not None:
+            name = header.recording if path.name == part_name(header) else path.name
+            parts.setdefault(name, []).append(path)
+    for path, header in headers.items():
+        name = path.stem.rpartition("-")[0]
+        if header is None and name in parts:
+            parts[name].append(path)
     found = [Recording(paths) for paths in parts.values()]
     return sorted(found, key=lambda recording: recording.header.started)
 
 
-def _header(path: Path) -> Header:
+def _header(path: Path) -> Header | None:
+    """Read the header of a file; None if the file ends before it."""
     try:
         with path.open("rb") as file:
-            return read_header(next(_lines(file), b""))
+            return read_header(_header_line(_lines(file)))
+    except CutShortError:
+        return None
     except (RecordingError, OSError) as problem:
         raise _in(path, problem) from problem
+
+
+def _header_line(lines: Iterator[bytes]) -> bytes:
+    line = next(lines, None)
+    if line is None:
+        raise CutShortError(_CUT_SHORT)
+    return line
 
 
 def _in(path: Path, problem: RecordingError | OSError) -> RecordingError:
@@ -144,7 +165,10 @@ def _in(path: Path, problem: RecordingError | OSError) -> RecordingError:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    if file.read(len(MAGIC)) != MAGIC:
+    start = file.read(len(MAGIC))
+    if start != MAGIC:
+        if start and MAGIC.startswith(start):
+            raise CutShortError(_CUT_SHORT)
         raise RecordingError("it is no recording of Stowage")
     while frame := file.read(_FRAME.size):
         if len(frame) < _FRAME.size:

@@ -7,7 +7,7 @@ it are known, with these changes in several orders (`answers/orders.py`). It is 
 if the binding is wrong in all of them.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
@@ -77,6 +77,8 @@ class Shadow:
         self._when = when
         self._explainer = Explainer(engine, lambda pod: core.frameworks[pod.spec.scheduler_name])
         self._began: float | None = None
+        self._unnamed = set(core.frameworks)
+        """The judged schedulers that no pod has named so far."""
         self._changes: deque[PodChange] = deque(maxlen=MAX_CHANGES)
         self._number = 0
         self._promises: dict[str, tuple[PodChange, PodInfo]] = {}
@@ -209,6 +211,7 @@ class Shadow:
     def _hear(self, pod: PodInfo, now: float) -> None:  # noqa: PLR0912 - one branch per change of a pod
         """Handle a new or changed pod; judge its binding when it first has a node."""
         core, scheduler = self._core, pod.spec.scheduler_name
+        self._unnamed.discard(scheduler)
         known = core.cache.pods.get(pod.uid)
         if known is not None:
             if pod.is_terminating and not known.is_terminating:
@@ -299,6 +302,15 @@ class Shadow:
             unjudged=unjudged,
             examples=tuple(self._examples),
         )
+
+    def unnamed(self) -> list[str]:
+        """Return the judged schedulers that no pod has named so far."""
+        return sorted(self._unnamed)
+
+    def named(self) -> list[str]:
+        """Return the schedulers that pods with a node name, the most frequent first."""
+        pods = self._core.cache.pods.values()
+        return [name for name, _ in Counter(p.spec.scheduler_name for p in pods).most_common()]
 
     def forget_examples(self) -> None:
         """Drop the reported examples, to collect new ones."""

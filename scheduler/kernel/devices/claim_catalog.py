@@ -80,6 +80,8 @@ class ClaimCatalog(SharedState):
         self._taint_rules = TaintRules()
         self._of_extended: defaultdict[str, set[str]] = defaultdict(set)
         """By the UID of a pod, the keys of the claims for its extended resources."""
+        self._leaving: defaultdict[str, set[str]] = defaultdict(set)
+        """By the UID of a claim, pods whose reservations are removed, and in its latest event."""
         self._listeners = Listeners()
         self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
             CLAIM: self._take_claim,
@@ -223,6 +225,17 @@ class ClaimCatalog(SharedState):
             del self.in_flight[uid]
             self.devices.release(uid)
 
+    def leave(self, claim: ResourceClaim, pod: PodInfo) -> bool:
+        """Take a pod from the users of a claim; return False for the last one, which stays.
+
+        Several bindings may fail before an event shows that the first reservation is removed.
+        """
+        leaving = self._leaving[claim.metadata.uid]
+        if all(user.uid in leaving or user.uid == pod.uid for user in claim.status.reserved_for):
+            return False
+        leaving.add(pod.uid)
+        return True
+
     # --- events -----------------------------------------------------------------------------------
 
     @override
@@ -256,6 +269,8 @@ class ClaimCatalog(SharedState):
             self._forget(old)
         if new is not None:
             self.claims[new.key] = new
+            if leaving := self._leaving.get(new.metadata.uid):
+                leaving.intersection_update(user.uid for user in new.status.reserved_for)
             self._record_allocation(new)
         either = old if new is None else new
         if either is not None:
@@ -265,6 +280,7 @@ class ClaimCatalog(SharedState):
         uid = claim.metadata.uid
         del self.claims[claim.key]
         self.in_flight.pop(uid, None)
+        self._leaving.pop(uid, None)
         self.devices.release(uid)
         pod_uid = pod_of_extended_resources(claim)
         if pod_uid:

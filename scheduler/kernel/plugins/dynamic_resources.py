@@ -324,24 +324,26 @@ class DynamicResources(
         if attempt is None:
             return None
         catalog = self._catalog
+        is_retried = state.get(NEEDS_NO_NODE) is None
         left: list[Write] = []
         for index, claim in enumerate([*attempt.claims][: attempt.claims.own]):
             if index in attempt.allocations:
                 catalog.give_up(claim.metadata.uid, pod.uid)
             known = catalog.claims.get(claim.key)
             if (
-                known is not None
+                is_retried
+                and known is not None
                 and known.metadata.uid == claim.metadata.uid
                 and known.status.allocation is not None
                 and is_reserved_for(known, pod)
-                and not is_free_for(known, pod)
+                and catalog.leave(known, pod)
             ):
                 left.append(writes.unreserving(known, pod))
         if attempt.claims.extended is not None:
             catalog.give_up(claim_in_memory(pod).metadata.uid, pod.uid)
             for made in catalog.claims_of_extended_resources(pod.uid):
                 left.extend(writes.deleting(made))
-        return left if state.get(NEEDS_NO_NODE) is None else None
+        return left if is_retried else None
 
     @override
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

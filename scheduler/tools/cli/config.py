@@ -21,7 +21,13 @@ from scheduler.daemon.bootstrap.configuration import check_usable
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.tools.cli.explain_text import print_note
-from scheduler.tools.cli.inputs import BAD_INPUT, STANDARD_INPUT, feature_gates_option, refuse
+from scheduler.tools.cli.inputs import (
+    BAD_INPUT,
+    STANDARD_INPUT,
+    feature_gates_option,
+    input_lines,
+    refuse,
+)
 
 
 @click.command("config")
@@ -113,5 +119,5 @@ def _print(
 def _text(file: str) -> tuple[str, bytes]:
     """Read a file or the standard input; return its name in messages, and its content."""
     if file == STANDARD_INPUT:
-        return "standard input", sys.stdin.buffer.read()
+        return "standard input", b"".join(input_lines())
     return file, read_file(file)

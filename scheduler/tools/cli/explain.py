@@ -18,7 +18,7 @@ from scheduler.tools.cli.explaining import (
     print_pages,
     print_text,
 )
-from scheduler.tools.cli.inputs import refuse
+from scheduler.tools.cli.inputs import input_lines, refuse
 from scheduler.tools.cli.options import Output, page_option, print_line
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.offline.cases import answer_case
@@ -181,7 +181,10 @@ def _check_alone(context: click.Context) -> None:
 
 
 def _answer_lines(feature_gates: frozenset[str], *, preempts: bool) -> None:
-    for line in sys.stdin:
-        if line.strip():
-            answer = answer_case(line, feature_gates, preempts=preempts)
-            print_line(answer)
+    try:
+        for line in input_lines():
+            if line.strip():
+                answer = answer_case(line, feature_gates, preempts=preempts)
+                print_line(answer)
+    except InputError as problem:
+        refuse("explain", problem)

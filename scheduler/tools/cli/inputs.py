@@ -111,6 +111,23 @@ def read_profiles(
     return profiles, tuple(map(str, unsupported_settings(feature_gates)))
 
 
+def input_lines() -> Iterator[bytes]:
+    """Yield the lines of standard input.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        yield from sys.stdin.buffer
+    except OSError as problem:
+        raise _unreadable(STANDARD_INPUT, problem) from problem
+
+
+def _unreadable(name: str, problem: OSError) -> InputError:
+    reason = (problem.strerror or str(problem)).lower()
+    return InputError(f"{_source(name)}: cannot be read: {reason}")
+
+
 def _source(name: str) -> str:
     return "standard input" if name == STANDARD_INPUT else name
 
@@ -139,7 +156,6 @@ def _text(name: str) -> str:
     except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
         raise InputError(f"{_source(name)}: cannot be decompressed: {problem}") from problem
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise InputError(f"{name}: cannot be read: {reason}") from problem
+        raise _unreadable(name, problem) from problem
     except UnicodeDecodeError as problem:
         raise InputError(f"{_source(name)}: not a text in UTF-8") from problem

@@ -1,6 +1,8 @@
 """The command group; each command is imported only when it is used, so that help is quick."""
 
 import gc
+import signal
+import sys
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -77,6 +79,8 @@ _COMMANDS: Final = {
         "scheduler.tools.cli.version", "version", "Print the version, and what it runs on."
     ),
 }
+_INTERRUPTED: Final = 128 + signal.SIGINT
+"""The status that a shell has for a program that Ctrl-C ended."""
 _ENTRY_POINT_GROUP: Final = "stowage.commands"
 """The entry point group in which other distributions register commands."""
 _EXTRAS: Final = {
@@ -93,6 +97,15 @@ class _LazyGroup(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         with checked_streams(kwargs.get("prog_name") or "stowage"):
             return super().main(*args, **kwargs)
+
+    @override
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # click exits with 1, as if a plugin had failed. The line has the terminal's ^C.
+            click.echo(err=True)
+            sys.exit(_INTERRUPTED)
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -44,10 +44,19 @@ def _output_option(choices: Sequence[str], told: str) -> Decorator:
         "-o",
         "--output",
         type=click.Choice(choices),
-        default="text",
+        # click itself would take the last one in silence.
+        multiple=True,
+        default=["text"],
+        callback=_only_one,
         show_default=True,
         help=told,
     )
+
+
+def _only_one(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> str:
+    if len(given) > 1:
+        raise click.BadParameter(f"it is given {len(given)} times, expected once.")
+    return given[0]
 
 
 def print_line(value: object) -> None:

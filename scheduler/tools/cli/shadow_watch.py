@@ -39,6 +39,8 @@ LOOKING_SECONDS: Final = 0.05
 LAST_SECONDS: Final = 8.0
 """Time for second looks at the end: a kubelet kills after 30 s, an impatient user earlier."""
 SYNC_NOTICE_SECONDS: Final = 10.0
+_SHOWN_NAMES: Final = 8
+"""Scheduler names at most in the log line about one that no pod names."""
 
 log = get_logger(__name__)
 
@@ -67,6 +69,7 @@ class ShadowWatch:
             self._engine, ShadowMetrics(self._instruments), times_of(clock), examples=examples
         )
         self._stopping = asyncio.Event()
+        self._summaries = 0
 
     async def run(self, every: float, output: str) -> None:
         """Watch until a signal, and print a summary, as text or JSON, every so many seconds.
@@ -133,6 +136,10 @@ class ShadowWatch:
     def _tell(self, output: str) -> None:
         summary = self._shadow.summary(self._clock.monotonic())
         self._shadow.forget_examples()
+        self._summaries += 1
+        if self._summaries == 1 and (unnamed := self._shadow.unnamed()):
+            named = self._shadow.named()[:_SHOWN_NAMES]
+            log.warning("No pod names this scheduler so far", scheduler=unnamed, named=named)
         if output == "json":
             click.echo(msgspec.json.encode(summary))
         else:

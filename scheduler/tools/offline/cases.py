@@ -13,19 +13,22 @@ from scheduler.tools.offline.reading import InputError, objects_from_documents
 
 
 def answer_case(
-    line: str, feature_gates: Collection[str] = (), *, preempts: bool = False
+    line: bytes | str, feature_gates: Collection[str] = (), *, preempts: bool = False
 ) -> Answer:
     """Answer one case; the answer to an invalid case is an error."""
     try:
-        return _answer(line, feature_gates, preempts=preempts)
-    except msgspec.DecodeError as problem:
+        case = msgspec.json.decode(line)
+    except (ValueError, RecursionError) as problem:
+        # Wrong UTF-8 is a ValueError as well, deep nesting a RecursionError.
         return Answer(error=f"not valid JSON: {problem}")
+    try:
+        return _answer(case, feature_gates, preempts=preempts)
     except SchedulerError as problem:
         return Answer(error=str(problem))
 
 
-def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Answer:
-    profiles, cluster = load_case(msgspec.json.decode(line), feature_gates, preempts=preempts)
+def _answer(case: object, feature_gates: Collection[str], *, preempts: bool) -> Answer:
+    profiles, cluster = load_case(case, feature_gates, preempts=preempts)
     explainer = Explainer(
         cluster.engine,
         profiles.framework_of,

@@ -84,16 +84,24 @@ def plugin_called(text: str) -> tuple[str, tuple[type[Plugin], int]]:
         # Users expect modules of the working directory, which is not on the command's path.
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), name)
+        found: type[Plugin] = getattr(importlib.import_module(module), name)
     except Exception as problem:
         told = f"{type(problem).__name__}: {problem}"
         raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
-    called: object = getattr(found, "NAME", None)
-    if not isinstance(found, type) or (called is None and Plugin not in found.__mro__):
+    is_class = isinstance(found, type)
+    if not is_class or not (hasattr(found, "NAME") or Plugin in found.__mro__):
         raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
-    if not isinstance(called, str) or not called:
-        raise InputError(
-            f"--plugin {text}: {name} needs a NAME, its name in configurations; "
-            f"expected a text such as {name!r}, got {called!r}"
-        )
-    return called, (found, int(weight or 0))
+    if told := name_problem(found):
+        raise InputError(f"--plugin {text}: {told}")
+    return found.NAME, (found, int(weight or 0))
+
+
+def name_problem(plugin: type) -> str:
+    """Return why a plugin's class has no name in configurations; empty if it has one."""
+    name: object = getattr(plugin, "NAME", None)
+    if isinstance(name, str) and name:
+        return ""
+    return (
+        f"{plugin.__qualname__} needs a NAME, its name in configurations; "
+        f"expected a text such as {plugin.__name__!r}, got {name!r}"
+    )

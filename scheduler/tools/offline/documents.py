@@ -26,10 +26,12 @@ def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
         yield source, msgspec.json.decode(text)
     except msgspec.DecodeError:
         yield from _yaml_documents(text, source)
+    except RecursionError as problem:
+        raise _too_deep(source) from problem
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Parses YAML as Kubernetes does: a time is a string, and a key is given once."""
+    """Parses YAML as Kubernetes does: a time and a key are strings, and a key is given once."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -42,10 +44,24 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             _check_keys(node)
         super().flatten_mapping(node)
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        """Construct a mapping; a number or a boolean is as a key what JSON would have."""
+        found = super().construct_mapping(node, deep)
+        return {k if type(k) is str else _key(k): value for k, value in found.items()}
+
     def construct_document(self, node: yaml.Node) -> Any:
         """Construct one document; the nodes of the last one are forgotten."""
         self._checked.clear()
         return super().construct_document(node)
+
+
+def _key(key: Any) -> Any:
+    """Return the key that sigs.k8s.io/yaml (convertToJSONableObject) makes of a YAML key."""
+    if isinstance(key, bool):
+        return str(key).lower()
+    if isinstance(key, int | float):
+        return f"{key:g}" if isinstance(key, float) else str(key)
+    return key
 
 
 def _check_keys(node: yaml.MappingNode) -> None:
@@ -85,9 +101,13 @@ def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:
     except yaml.YAMLError as problem:
         raise InputError(f"{source}: not valid YAML: {problem}") from problem
     except RecursionError as problem:
-        raise InputError(f"{source}: lists and mappings are nested too deeply") from problem
+        raise _too_deep(source) from problem
     if is_empty:
         raise InputError(f"{source}: empty; expected Kubernetes objects in YAML or JSON")
+
+
+def _too_deep(source: str) -> InputError:
+    return InputError(f"{source}: lists and mappings are nested too deeply")
 
 
 def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

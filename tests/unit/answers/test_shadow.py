@@ -116,6 +116,19 @@ def test_a_node_that_is_as_good_as_any_is_agreed() -> None:
     assert watched.metrics.rank[THEIRS].counts[0] == 3
 
 
+def test_a_scheduler_without_pods_is_told() -> None:
+    """Its name may be misspelt: pods with a node show the names that are in use."""
+    watched = Watched(("a", "4"))
+    for name, scheduler in (("p", "one"), ("q", "two"), ("r", "two")):
+        watched.pod(name, scheduler_name=scheduler, node_name="a")
+
+    assert (watched.shadow.unnamed(), watched.shadow.named()) == ([THEIRS], ["two", "one"])
+
+    watched.pod("pending")
+
+    assert watched.shadow.unnamed() == []
+
+
 def test_the_only_node_that_fits_is_no_proof_of_taste() -> None:
     """It is told apart from a choice."""
     watched = Watched(("small", "1"), ("large", "8"))

@@ -585,21 +585,23 @@ def test_cases_are_answered_line_by_line() -> None:
     """A broken line gives an error of its own, and the next one is answered."""
     case = {"objects": [node_manifest("n"), pod_manifest("p")]}
     cases = ({"objects": 5}, case, {"objects": []}, {"object": []}, {})
-    lines = ["{", "5", *map(json.dumps, cases)]
+    lines = [b"{", b"5", b'"\xff"', b"[" * 5000, *(json.dumps(case).encode() for case in cases)]
 
-    result = run("--jsonl", stdin="\n".join(lines) + "\n\n")
+    result = run("--jsonl", stdin=b"\n".join(lines) + b"\n\n")
 
     replies = [json.loads(line) for line in result.stdout.splitlines()]
     assert [reply.get("error", "") for reply in replies] == [
         "not valid JSON: Input data was truncated",
         'expected an object with "objects"',
+        "not valid JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        "not valid JSON: maximum recursion depth exceeded while deserializing an object",
         "objects: expected a list",
         "",
         "",
         "objects: required, got object",
         "objects: required, got nothing",
     ]
-    assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 1, 0, 0, 0]
+    assert [len(reply["pods"]) for reply in replies] == [0, 0, 0, 0, 0, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from scheduler.tools.cli import main as main_module
 from scheduler.tools.cli.main import main
 
 COMMANDS = ("run", "explain", "simulate", "replay", "config", "help", "version", "demo")
+ANSWERING = ("explain", "simulate", "what-if", "capacity", "shadow", "replay", "sweep", "version")
 
 
 def test_every_command_exists() -> None:
@@ -58,6 +59,28 @@ def test_version_says_what_a_report_needs() -> None:
     assert told["kubernetes"] == f"v{KUBERNETES_VERSION}"
     assert (text.exit_code, told["stowage"]) == (0, stowage_version())
     assert all(value in text.output for value in told.values())
+
+
+@pytest.mark.parametrize("command", ANSWERING)
+def test_an_output_is_given_once(command: str) -> None:
+    """The last one would win in silence."""
+    result = CliRunner().invoke(main, [command, "-o", "json", "--output=text"])
+
+    assert result.exit_code == 2
+    assert "Invalid value for '-o' / '--output': it is given 2 times" in result.stderr
+
+
+def test_an_interrupted_command_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As other programs; 1 would be a plugin that failed."""
+
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_module, "import_module", interrupted)
+
+    result = CliRunner().invoke(main, ["explain"])
+
+    assert (result.exit_code, result.output) == (130, "\n")
 
 
 def test_help_has_a_short_name() -> None:

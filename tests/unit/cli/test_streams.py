@@ -9,8 +9,11 @@ import pytest
 FULL = Path("/dev/full")
 
 
-def _stowage(shell: str) -> subprocess.CompletedProcess[str]:
-    command = f"{sys.executable} -m scheduler {shell}"
+def _stowage(arguments: str) -> subprocess.CompletedProcess[str]:
+    return _shell(f"{sys.executable} -m scheduler {arguments}")
+
+
+def _shell(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True, text=True)
 
 
@@ -38,12 +41,24 @@ def test_a_closed_output_is_one_message() -> None:
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-def test_an_input_that_cannot_be_read_is_no_output_that_cannot_be_written() -> None:
-    """Here it is a device that cannot be read."""
-    done = _stowage("explain --jsonl 0>/dev/null")
+def test_an_error_about_another_file_is_no_output_that_cannot_be_written() -> None:
+    """Nothing is written to find that out."""
+    code = "from scheduler.tools.cli.streams import checked_streams as c\nwith c('x'): open('no')"
+    done = _shell(f'{sys.executable} -c "{code}"')
 
-    assert done.returncode
-    assert "cannot write the output" not in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("No such file or directory: 'no'\n")
+
+
+@pytest.mark.parametrize("command", ["explain --jsonl", "explain -f -", "config -"])
+@pytest.mark.parametrize("stdin", ["0>/dev/null", "<&-"], ids=["cannot be read", "closed"])
+def test_an_input_that_cannot_be_read_is_one_message(command: str, stdin: str) -> None:
+    """Without it there is nothing to answer."""
+    done = _stowage(f"{command} {stdin}")
+
+    name = command.split(maxsplit=1)[0]
+    expected = f"stowage {name}: standard input: cannot be read: bad file descriptor\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
 def test_all_streams_are_closed() -> None:
@@ -59,7 +74,7 @@ def test_closed_errors_do_not_hide_the_status() -> None:
 
 
 def test_a_reader_that_goes_away_is_no_message() -> None:
-    """As in `stowage config | head -1`."""
-    done = _stowage("config | head -1")
+    """As in `stowage config | head -1`; 1 would be a plugin that failed."""
+    done = _shell(f"{{ {sys.executable} -m scheduler config; echo $? >&2; }} | true")
 
-    assert done.stderr == ""
+    assert done.stderr == "141\n"

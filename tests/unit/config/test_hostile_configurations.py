@@ -141,6 +141,7 @@ def test_whatever_a_file_says_it_is_understood_or_told(seed: int, noise: str) ->
     [
         pytest.param("[" * 20_000, id="nested too deeply"),
         pytest.param("{a: " * 20_000, id="mappings nested too deeply"),
+        pytest.param("[" * 5000 + "]" * 5000, id="valid, but nested too deeply"),
         pytest.param("a: &a [x]\nb: *c", id="an alias of nothing"),
         pytest.param("a: &a [*a]", id="an alias of itself"),
         pytest.param("a: " + "9" * 100_000, id="an endless number"),

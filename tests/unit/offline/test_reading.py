@@ -226,6 +226,7 @@ def test_the_field_is_named(raw: object, expected: str) -> None:
         pytest.param("---\nfoo\n", "f0: document 1: expected a Kubernetes object, got 'foo'"),
         pytest.param("a: [b\n", "f0:2:1: not valid YAML: ", id="not yaml"),
         pytest.param("a: \x00", "f0: not valid YAML: ", id="not text"),
+        pytest.param("[" * 5000 + "]" * 5000, "f0: lists and mappings are nested", id="too deep"),
         pytest.param(
             "kind: Pod\nspec:\n  a: 1\n  b: 2\n  a: 3\n",
             "f0:5:3: not valid YAML: 'a' is given twice, first in line 3; keep one of them",
@@ -241,6 +242,18 @@ def test_the_document_is_named(text: str, expected: str) -> None:
         read(text)
 
     assert str(raised.value).startswith(expected)
+
+
+def test_keys_are_texts_as_in_json() -> None:
+    """`kubectl apply` takes such labels; a value must be quoted there as well."""
+    text = (
+        "kind: Pod\napiVersion: v1\nspec: {}\n"
+        "metadata: {name: p, labels: {5: five, true: yes-sir, 1.50: half, null-ish: x}}\n"
+    )
+
+    [found] = read(text).pods
+
+    assert found.labels == {"5": "five", "true": "yes-sir", "1.5": "half", "null-ish": "x"}
 
 
 def test_merged_keys_may_be_given_again() -> None:

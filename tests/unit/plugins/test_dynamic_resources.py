@@ -1140,6 +1140,28 @@ def test_the_last_reservation_stays() -> None:
     assert world.plugin.unreserve(state, pod, "a") == []
 
 
+def test_the_last_reservation_stays_of_several() -> None:
+    """Also if the bindings of several pods fail before an event shows the first removal."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c", on="a")
+    pods = [pod_of("c", name=name) for name in ("p", "q", "r")]
+    states = [world.reserved(pod) for pod in pods]
+    world.claim("c", on="a", users=("p", "q", "r"))
+
+    def removed(number: int) -> bool:
+        return bool(world.plugin.unreserve(states[number], pods[number], "a"))
+
+    assert removed(0)
+    # An event about something else shows no removal.
+    world.claim("c", on="a", users=("p", "q", "r"))
+    assert [removed(1), removed(2)] == [True, False]
+    # A removed pod that has reserved the claim again counts again.
+    world.claim("c", on="a", users=("r",))
+    world.claim("c", on="a", users=("p", "r"))
+    assert [removed(2), removed(0)] == [True, False]
+
+
 @pytest.mark.parametrize("needs_node", [True, False])
 def test_a_claim_for_extended_resources_stays_with_a_pod_that_needs_no_node(
     needs_node: bool,

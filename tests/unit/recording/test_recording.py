@@ -47,6 +47,7 @@ from scheduler.daemon.recording.files import (
 from scheduler.daemon.recording.flight import FlightRecorder
 from scheduler.daemon.recording.records import (
     MAX_SHAPES,
+    CutShortError,
     Reader,
     Record,
     RecordingError,
@@ -602,6 +603,47 @@ def test_a_directory_may_hold_several_recordings(tmp_path: Path) -> None:
     (tmp_path / "a-0001.recording").unlink()
     with pytest.raises(RecordingError, match="expected part 1, found part 2"):
         recordings_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(1, id="in the first line"),
+        pytest.param(len(MAGIC), id="before the header"),
+        pytest.param(len(MAGIC) + 1, id="in the length of the header"),
+        pytest.param(len(MAGIC) + 9, id="in the header"),
+    ],
+)
+def test_a_part_that_was_cut_short_at_its_start_hides_no_other(tmp_path: Path, size: int) -> None:
+    """It is the end of its recording; without other parts it is no recording."""
+    for recording, started in (("a", 1e9), ("b", 2e9)):
+        for part in (1, 2):
+            header = replace(HEADER, recording=recording, part=part, started=started)
+            (tmp_path / part_name(header)).write_bytes(whole_file(header, bytearray(b"x\n")))
+    for name in ("a-0003", "c-0001"):
+        whole = (tmp_path / "a-0001.recording").read_bytes()
+        (tmp_path / f"{name}.recording").write_bytes(whole[:size])
+
+    first, second = recordings_in(tmp_path)
+
+    assert [path.name for path in first.paths] == [f"a-000{n}.recording" for n in (1, 2, 3)]
+    assert [path.name for path in second.paths] == [f"b-000{n}.recording" for n in (1, 2)]
+
+
+def test_what_precedes_a_part_that_was_cut_short_at_its_start_is_read(tmp_path: Path) -> None:
+    """As what precedes a block that was cut short."""
+    record(tmp_path, 3)
+    [path] = tmp_path.iterdir()
+    cut = tmp_path / part_name(replace(HEADER, part=2))
+    cut.write_bytes(path.read_bytes()[: len(MAGIC) + 9])
+    read: list[Record] = []
+
+    with pytest.raises(CutShortError, match=f"{cut.name}: .*middle of a block"):
+        read.extend(Recording([cut, path]))
+    with pytest.raises(RecordingError, match=f"{cut.name}: .*middle of a block"):
+        Recording([cut])
+
+    assert read == list(Recording([path]))
 
 
 def _lengthen(data: bytes) -> bytes:
