@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from scheduler.daemon.client.errors import UnavailableError
+from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
 from scheduler.kernel.engine.events import Event, ObjectRead
 from scheduler.kernel.framework.services import Wake
@@ -87,8 +88,8 @@ class PluginApi:
                 kind = self._kinds.get((answer.get("apiVersion", ""), answer.get("kind", "")))
                 if kind is not None:
                     self._submit(ObjectRead(kind.name, kind.decode(raw)))
-        except msgspec.DecodeError as problem:
-            raise UnavailableError(f"{method} {path}", message=f"not JSON: {problem}") from problem
         except MalformedObjectError as problem:
             raise UnavailableError(f"{method} {path}", message=str(problem)) from problem
+        except UNREADABLE as problem:
+            raise UnavailableError(f"{method} {path}", message=f"not JSON: {problem}") from problem
         return answer

@@ -167,7 +167,7 @@ def _in(path: Path, problem: RecordingError | OSError) -> RecordingError:
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     start = file.read(len(MAGIC))
     if start != MAGIC:
-        if start and MAGIC.startswith(start):
+        if MAGIC.startswith(start):
             raise CutShortError(_CUT_SHORT)
         raise RecordingError("it is no recording of Stowage")
     while frame := file.read(_FRAME.size):

@@ -80,7 +80,7 @@ class ClaimCatalog(SharedState):
         self._taint_rules = TaintRules()
         self._of_extended: defaultdict[str, set[str]] = defaultdict(set)
         """By the UID of a pod, the keys of the claims for its extended resources."""
-        self._leaving: defaultdict[str, set[str]] = defaultdict(set)
+        self._leaving: dict[str, set[str]] = {}
         """By the UID of a claim, pods whose reservations are removed, and in its latest event."""
         self._listeners = Listeners()
         self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
@@ -230,10 +230,10 @@ class ClaimCatalog(SharedState):
 
         Several bindings may fail before an event shows that the first reservation is removed.
         """
-        leaving = self._leaving[claim.metadata.uid]
+        leaving = self._leaving.get(claim.metadata.uid, set())
         if all(user.uid in leaving or user.uid == pod.uid for user in claim.status.reserved_for):
             return False
-        leaving.add(pod.uid)
+        self._leaving[claim.metadata.uid] = {*leaving, pod.uid}
         return True
 
     # --- events -----------------------------------------------------------------------------------

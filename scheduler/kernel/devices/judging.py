@@ -35,20 +35,27 @@ from scheduler.kernel.snapshot import Mask
 _OF_VERDICT: Final = np.zeros(4, np.uint8)
 _OF_VERDICT[[FALSE, TRUE, ERROR, PENDING]] = SKIPPED, USABLE, FAILING, UNKNOWN
 _MATCHING: Final = (USABLE, BLOCKED)
+_MAX_COLUMNS: Final = 4
+"""Requests of a pod that keep a column each. A claim may have 32 requests of 8 alternatives."""
 _NOTHING: Final[Amounts] = {}
 
 
 class _AskColumns:
     """One request's verdicts on devices.
 
+    Args:
+        ask: the request.
+        keeps: whether to keep a column of verdicts.
+
     Attributes:
         ask: the request.
-        is_pending: whether a selector is not evaluated on all devices yet.
+        is_pending: whether a selector may not be evaluated on all devices yet.
     """
 
-    def __init__(self, ask: RequestData) -> None:
+    def __init__(self, ask: RequestData, *, keeps: bool) -> None:
         self.ask = ask
         self.is_pending = True
+        self._keeps = keeps
         self._unused: Codes = np.zeros(0, np.uint8)
         self._position = -1
         # By the numbers of the values; dropped when the numbering changes.
@@ -56,11 +63,15 @@ class _AskColumns:
         self._fits_beside: dict[tuple[int, int], bool] = {}
         self._numberings = (0, 0)
 
-    def unused(self, usage: Usage, selectors: Selectors, budget: int | None) -> Codes:
-        """By row of the table, the code of its device if no claim had any device. Read-only.
+    def unused(self, usage: Usage, selectors: Selectors, rows: Rows, budget: int | None) -> Codes:
+        """By given row, the code of the device if no claim had any device."""
+        if self._keeps:
+            found: Codes = self._caught_up(usage, selectors, budget)[rows]
+            return found
+        return self._judge(usage, selectors, rows, budget)
 
-        Kept until the device changes.
-        """
+    def _caught_up(self, usage: Usage, selectors: Selectors, budget: int | None) -> Codes:
+        """The codes by row of the table, kept until the device changes. Read-only."""
         log = usage.table.device_log
         if self.is_pending or self._position != log.position:
             codes = np.full(usage.table.columns.size, UNKNOWN, np.uint8)
@@ -69,9 +80,7 @@ class _AskColumns:
                 codes[: len(self._unused)] = self._unused
                 codes[changed] = UNKNOWN
             rows = (codes == UNKNOWN).nonzero()[0]
-            codes[rows] = self._judge(
-                usage, rows, selectors.select(self.ask.selectors, rows, budget)
-            )
+            codes[rows] = self._judge(usage, selectors, rows, budget)
             self._unused, self._position = codes, log.position
             self.is_pending = bool((codes == UNKNOWN).any())
         return self._unused
@@ -108,7 +117,7 @@ class _AskColumns:
 
     def fork(self) -> "_AskColumns":
         """A copy for a fork of the allocations."""
-        copy = _AskColumns(self.ask)
+        copy = _AskColumns(self.ask, keeps=self._keeps)
         copy.is_pending, copy._unused, copy._position = (
             self.is_pending,
             self._unused,
@@ -116,8 +125,8 @@ class _AskColumns:
         )
         return copy
 
-    def _judge(self, usage: Usage, rows: Rows, verdicts: Codes) -> Codes:
-        codes: Codes = _OF_VERDICT[verdicts]
+    def _judge(self, usage: Usage, selectors: Selectors, rows: Rows, budget: int | None) -> Codes:
+        codes: Codes = _OF_VERDICT[selectors.select(self.ask.selectors, rows, budget)]
         usable = codes == USABLE
         blocked = BLOCKED if self.ask.is_all else SKIPPED
         codes[usable & ~self.tolerated(usage, rows)] = blocked
@@ -163,7 +172,8 @@ class Judging:
         self.usage = usage
         self.selectors = selectors
         self._attributes = attributes
-        self._asks = [_AskColumns(ask) for ask in plan.asks]
+        keeps = len(plan.asks) <= _MAX_COLUMNS
+        self._asks = [_AskColumns(ask, keeps=keeps) for ask in plan.asks]
         self._short: dict[tuple[int, int], bool] = {}
         self._numberings = (0, 0)
 
@@ -189,7 +199,7 @@ class Judging:
         found: list[Codes] = []
         for asked in self._asks:
             ask = asked.ask
-            codes = asked.unused(usage, self.selectors, budget)[rows]
+            codes = asked.unused(usage, self.selectors, rows, budget)
             if here is not None:
                 codes[~here & (codes != FAILING) & (codes != UNKNOWN)] = SKIPPED
             if short is not None:

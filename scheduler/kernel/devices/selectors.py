@@ -109,17 +109,17 @@ class Selectors:
             row: the row of the device.
             claim: `namespace/name` of the claim.
         """
+        # On this device only: all devices may take seconds, if the verdicts were evicted.
+        rows = np.array([row], np.intp)
         for selector in selectors:
-            verdict = self.verdicts(selector.expression)[row]
-            if verdict == TRUE:
-                continue
-            owner = f"class {selector.device_class}" if selector.device_class else f"claim {claim}"
-            judged = self._judged[selector.expression]
-            if judged.program is None:
-                problem = f"CEL compile error: {judged.problem}"
-            else:
-                found = judged.program.evaluate(self._table.columns, np.array([row], np.intp))
+            judged = self._judged.get(selector.expression) or self._compiled(selector.expression)
+            problem = f"CEL compile error: {judged.problem}"
+            if judged.program is not None:
+                found = judged.program.evaluate(self._table.columns, rows)
+                if found.codes[0] == TRUE:
+                    continue
                 problem = f"CEL runtime error: {found.error(0)}"
+            owner = f"class {selector.device_class}" if selector.device_class else f"claim {claim}"
             return f"{owner}: selector #{selector.position}: {problem}"
         raise LookupError(row)
 

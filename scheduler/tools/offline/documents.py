@@ -1,5 +1,6 @@
 """Parses the documents of a YAML or JSON text, each with its place."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -8,7 +9,13 @@ import yaml
 
 from scheduler.errors import SchedulerError
 
-_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_TAG: Final = "tag:yaml.org,2002:"
+_MERGE_TAG: Final = f"{_TAG}merge"
+_TEXT_TAG: Final = f"{_TAG}str"
+_INTEGER_TAG: Final = f"{_TAG}int"
+_BOOLEAN_TAG: Final = f"{_TAG}bool"
+_DECIMAL: Final = re.compile("0|-?[1-9][0-9]{0,17}")
+"""Whole numbers that every reader of YAML reads alike."""
 
 
 class InputError(SchedulerError):
@@ -31,7 +38,7 @@ def documents_from_text(text: str, source: str) -> Iterator[tuple[str, Any]]:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Parses YAML as Kubernetes does: a time and a key are strings, and a key is given once."""
+    """Parses YAML as Kubernetes does: a time and a key are texts, and a key is given once."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -44,41 +51,45 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             _check_keys(node)
         super().flatten_mapping(node)
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
-        """Construct a mapping; a number or a boolean is as a key what JSON would have."""
-        found = super().construct_mapping(node, deep)
-        return {k if type(k) is str else _key(k): value for k, value in found.items()}
-
     def construct_document(self, node: yaml.Node) -> Any:
         """Construct one document; the nodes of the last one are forgotten."""
         self._checked.clear()
         return super().construct_document(node)
 
 
-def _key(key: Any) -> Any:
-    """Return the key that sigs.k8s.io/yaml (convertToJSONableObject) makes of a YAML key."""
-    if isinstance(key, bool):
-        return str(key).lower()
-    if isinstance(key, int | float):
-        return f"{key:g}" if isinstance(key, float) else str(key)
-    return key
-
-
 def _check_keys(node: yaml.MappingNode) -> None:
-    """Check that no key is given twice: what is written first would be lost.
+    """Make texts of the keys, and check that none is given twice: the first would be lost.
 
     Raises:
-        ConstructorError: one is.
+        ConstructorError: a key is given twice, or is no text, whole number or boolean.
     """
-    known: dict[tuple[str, str], yaml.Node] = {}
-    for key, _ in node.value:
+    known: dict[str, yaml.Node] = {}
+    for index, (key, value) in enumerate(node.value):
         if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE_TAG:
             continue
-        first = known.setdefault((key.tag, key.value), key)
+        text = _key_text(key)
+        if text != key.value or key.tag != _TEXT_TAG:
+            node.value[index] = (_text_node(key, text), value)
+        first = known.setdefault(text, key)
         if first is not key:
             line = first.start_mark.line + 1
-            told = f"{key.value!r} is given twice, first in line {line}; keep one of them"
+            told = f"{text!r} is given twice, first in line {line}; keep one of them"
             raise yaml.constructor.ConstructorError(None, None, told, key.start_mark)
+
+
+def _key_text(key: yaml.ScalarNode) -> str:
+    """Return the text that sigs.k8s.io/yaml (convertToJSONableObject) makes of a key."""
+    text: str = key.value
+    if key.tag == _BOOLEAN_TAG:
+        return "true" if yaml.SafeLoader.bool_values[text.lower()] else "false"
+    if key.tag == _TEXT_TAG or (key.tag == _INTEGER_TAG and _DECIMAL.fullmatch(text)):
+        return text
+    told = f"{text!r} is no text as a key; expected it in quotes"
+    raise yaml.constructor.ConstructorError(None, None, told, key.start_mark)
+
+
+def _text_node(key: yaml.ScalarNode, text: str) -> yaml.ScalarNode:
+    return yaml.ScalarNode(_TEXT_TAG, text, key.start_mark, key.end_mark)
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -1,25 +1,36 @@
 """Columns of devices hold what devices are now, however often they were something else."""
 
+import tracemalloc
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from scheduler.api.devices import ResourceSlice
-from scheduler.kernel.cel import TRUE, compile_expression
-from scheduler.kernel.devices import columns as device_columns, constraints, remaining_counters
-from scheduler.kernel.devices.allocator import ALLOCATABLE, NOT_ALLOCATABLE
+from scheduler.kernel.cel import TRUE, Program, compile_expression
+from scheduler.kernel.devices import (
+    columns as device_columns,
+    constraints,
+    remaining_counters,
+    selectors,
+)
+from scheduler.kernel.devices.allocator import ALLOCATABLE, FAILED, NOT_ALLOCATABLE
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.columns import DeviceColumns
+from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.snapshot import interning
 from tests.support.claims import (
     DRIVER,
     a_claim,
     a_device,
     a_slice,
+    allocate,
+    alternative,
     cluster,
     exactly,
+    first_of,
     nodes_of,
     take,
     verdicts,
@@ -164,6 +175,58 @@ def test_what_no_device_has_any_more_is_freed() -> None:
         "counters": usage.remaining_counters,
     }
     assert {name: len(values) < 200 for name, values in held.items()} == dict.fromkeys(held, True)
+
+
+def test_claims_of_many_requests_keep_no_column_for_each() -> None:
+    """Users create such claims: 32 requests of 8 alternatives, each claim with another amount."""
+    names = [f"n{number}" for number in range(60)]
+    gpus = [a_device(f"gpu-{number}") for number in range(128)]
+    devices, nodes = cluster([a_slice(name, gpus) for name in names]), nodes_of(*names)
+
+    def judge(amount: int) -> None:
+        lists = [
+            first_of(
+                f"r{r}", *(alternative(f"a{a}", capacity={"memory": str(amount)}) for a in range(8))
+            )
+            for r in range(32)
+        ]
+        assert set(verdicts(devices, nodes, a_claim(*lists)).values()) == {NOT_ALLOCATABLE}
+
+    judge(101)
+    tracemalloc.start()
+    try:
+        judge(102)
+        judge(103)
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    # Columns would take 3.9 MB, and the claims themselves take less than one.
+    assert grown < 2_000_000
+
+
+def test_the_error_of_a_selector_is_that_of_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its verdicts may be evicted: all devices would take seconds, in one step."""
+    slices = [a_slice(f"n{i}", [a_device("gpu")]) for i in range(9)]
+    devices, nodes = cluster(slices), nodes_of(*(f"n{i}" for i in range(9)))
+    failing = a_claim(exactly(selectors=[f'device.attributes["{DRIVER}"].model == "h"']))
+    assert set(verdicts(devices, nodes, failing).values()) == {FAILED}
+    monkeypatch.setattr(selectors, "_MAX_EXPRESSIONS", 1)
+    verdicts(devices, nodes, a_claim(exactly(selectors=["device.driver == 'x'"])))
+    evaluated: list[int] = []
+    evaluate = Program.evaluate
+
+    def counting(program: Program, table: Any, rows: Any = None, **bound: Any) -> Any:
+        evaluated.append(len(table) if rows is None else len(rows))
+        return evaluate(program, table, rows, **bound)
+
+    monkeypatch.setattr(Program, "evaluate", counting)
+    with pytest.raises(
+        AllocationError, match="claim ns/c: selector #0: CEL runtime error: no such"
+    ):
+        allocate(devices, nodes, "n3", failing)
+
+    assert sum(evaluated) <= 2
 
 
 @pytest.fixture(scope="module")

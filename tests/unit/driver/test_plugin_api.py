@@ -29,6 +29,8 @@ class FakeRequests:
         raise AssertionError("not asked")
 
     async def request(self, method: str, path: str, body: object = None) -> bytes:
+        if isinstance(self.answer, bytes):
+            return self.answer
         return msgspec.json.encode(self.answer)
 
     def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
@@ -100,3 +102,16 @@ def test_a_claim_that_cannot_be_read_leaves_the_write_uncertain() -> None:
 
     assert not raised.value.is_certain
     assert heard == []
+
+
+@pytest.mark.parametrize(
+    "raw", [b"<html>", b'{"a":"\xff"}', b"[" * 100_000], ids=["html", "utf-8", "deep"]
+)
+def test_bytes_that_are_no_json_leave_the_write_uncertain(raw: bytes) -> None:
+    """A proxy may have answered."""
+    api = PluginApi(FakeRequests(raw), (RESOURCE_CLAIMS,), lambda event: None)
+
+    with pytest.raises(RequestError, match="PATCH /x: not JSON: ") as raised:
+        asyncio.run(api.request("PATCH", "/x", {}))
+
+    assert not raised.value.is_certain

@@ -321,6 +321,14 @@ def test_a_plugin_cannot_end_the_process(problem: BaseException) -> None:
         run(pre_bind.run_pre_bind_plugins(STATE, POD, "n"))
 
 
+def test_a_plugins_own_timeout_is_not_taken_for_the_time_limit() -> None:
+    """A library in the plugin has limits of its own."""
+    late = PreBind("X", SUCCESS, TimeoutError("no answer from the store"), [])
+
+    with pytest.raises(PluginError, match='"X": TimeoutError: no answer from the store'):
+        run(make_framework(late, time_limit=PluginTimeLimit).run_pre_bind_plugins(STATE, POD, "n"))
+
+
 def test_ctrl_c_in_a_plugin_ends_the_command() -> None:
     """It is a wish of the user, not a fault of the plugin."""
     with pytest.raises(KeyboardInterrupt):

@@ -233,6 +233,18 @@ def test_the_field_is_named(raw: object, expected: str) -> None:
             id="twice",
         ),
         pytest.param("x: [{a: 1, a: 1}]", "f0:1:12: not valid YAML: 'a' is given", id="in a line"),
+        *(
+            pytest.param(
+                f"x: {{{key}: a}}",
+                f"f0:1:5: not valid YAML: '{key}' is no text as a key; expected it in quotes",
+                id=f"the key {key}",
+            )
+            for key in ("1.5", "12:30", "0x1F", "010", "1_000", "~", ".inf", "9" * 19)
+        ),
+        *(
+            pytest.param(f"x: {{{keys}}}", f"f0:1:11: not valid YAML: '{key}' is given", id=keys)
+            for keys, key in (("1: a, '1': b", "1"), ("on: a,true: b", "true"))
+        ),
         pytest.param("", "f0: empty; expected Kubernetes objects", id="empty"),
     ],
 )
@@ -248,12 +260,12 @@ def test_keys_are_texts_as_in_json() -> None:
     """`kubectl apply` takes such labels; a value must be quoted there as well."""
     text = (
         "kind: Pod\napiVersion: v1\nspec: {}\n"
-        "metadata: {name: p, labels: {5: five, true: yes-sir, 1.50: half, null-ish: x}}\n"
+        "metadata: {name: p, labels: {5: five, Yes: yes-sir, '1.50': half, null-ish: x}}\n"
     )
 
     [found] = read(text).pods
 
-    assert found.labels == {"5": "five", "true": "yes-sir", "1.5": "half", "null-ish": "x"}
+    assert found.labels == {"5": "five", "true": "yes-sir", "1.50": "half", "null-ish": "x"}
 
 
 def test_merged_keys_may_be_given_again() -> None:

@@ -630,12 +630,15 @@ def test_a_part_that_was_cut_short_at_its_start_hides_no_other(tmp_path: Path, s
     assert [path.name for path in second.paths] == [f"b-000{n}.recording" for n in (1, 2)]
 
 
-def test_what_precedes_a_part_that_was_cut_short_at_its_start_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [0, 1, len(MAGIC) + 9])
+def test_what_precedes_a_part_that_was_cut_short_at_its_start_is_read(
+    tmp_path: Path, size: int
+) -> None:
     """As what precedes a block that was cut short."""
     record(tmp_path, 3)
     [path] = tmp_path.iterdir()
     cut = tmp_path / part_name(replace(HEADER, part=2))
-    cut.write_bytes(path.read_bytes()[: len(MAGIC) + 9])
+    cut.write_bytes(path.read_bytes()[:size])
     read: list[Record] = []
 
     with pytest.raises(CutShortError, match=f"{cut.name}: .*middle of a block"):
@@ -665,7 +668,7 @@ def _flip(data: bytes) -> bytes:
         pytest.param(_flip, "damaged", id="a bit"),
         pytest.param(_lengthen, "damaged before byte", id="a length"),
         pytest.param(lambda _: b"hello", "no recording", id="something else"),
-        pytest.param(lambda _: b"", "no recording", id="empty"),
+        pytest.param(lambda _: b"", "middle of a block", id="empty"),
     ],
 )
 def test_a_damaged_file_is_one_clear_message(tmp_path: Path, damage: Any, message: str) -> None:
