@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scheduler.api.devices import AllocationResult, ResourceClaim, ResourceSliceSpec
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.allocator import (
+    ALLOCATABLE,
     CANNOT_ALLOCATE,
     FAILED,
     INVALID_POOLS,
@@ -242,7 +243,8 @@ class DeviceDecision:
 
     def _judge_case(self, number: int, rows: Rows) -> None:
         case = self._cases[number]
-        self._case_of[rows] = number
+        if number:
+            self._case_of[rows] = number
         if self._score_of_allocated:
             self._scores[rows] = self._score_of_allocated
         if case.allocator is not None:
@@ -257,12 +259,14 @@ class DeviceDecision:
         if allocator.plan.has_alternatives:
             self._scores[rows] += scores[rows]
         codes = codes[rows]
-        if codes.max(initial=0) > INVALID_POOLS:
+        worst = codes.max(initial=ALLOCATABLE)
+        if worst > INVALID_POOLS:
             for code in (FAILED, TIMED_OUT):
                 failed = self._indices(rows)[codes == code]
                 if len(failed):
                     self._fail(case, int(failed[0]), code)
-        self._bits[rows] = _BITS_OF_CODE[codes]
+        if worst != ALLOCATABLE:
+            self._bits[rows] = _BITS_OF_CODE[codes]
 
     def _judge_allocated(self, rows: NDArray[np.intp]) -> None:
         """Judge whether the allocated claims can be used."""

@@ -120,7 +120,7 @@ class DevicesOfLayouts:
             return False
         if plan.asks[0].count > 1 and consumption is not None and consumption[self._kept].any():
             return False
-        return bool((self._codes[0] == USABLE).all())
+        return not np.count_nonzero(self._codes[0] != USABLE)
 
     def _shared_columns(self) -> _Columns:
         """The columns that distinguish shared devices: capacities and consumed amounts."""
@@ -139,7 +139,10 @@ class DevicesOfLayouts:
 def _joined(layouts: Sequence[Layout]) -> tuple[Rows, Rows]:
     """The rows of all layouts, and by row the index of its layout."""
     if not layouts:
-        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+        return NO_ROWS, NO_ROWS
+    if len(layouts) == 1:
+        # Most often one node has changed.
+        return layouts[0].rows, np.zeros(len(layouts[0].rows), np.intp)
     sizes = [len(layout.rows) for layout in layouts]
     rows = np.concatenate([layout.rows for layout in layouts])
     return rows, np.repeat(np.arange(len(layouts)), sizes)
