@@ -126,6 +126,7 @@ parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on r
 	$(BIN)/python -m tests.parity.groups --seeds $(SEEDS)
 	$(BIN)/python -m tests.parity.history
 	$(BIN)/python -m tests.parity.history --claims
+	$(BIN)/python -m tests.parity.history --devices
 	$(BIN)/python -m tests.parity.history --volumes
 	$(BIN)/python -m tests.parity.history --more
 	$(BIN)/python -m tests.parity.expressions --seeds 0:12500

@@ -185,13 +185,14 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 	h.FailureHandler = h.handleFailure
 	h.watchPreemption()
 	h.watchVolumes()
+	h.watchDevices()
 	return h, h.sync(ctx)
 }
 
 func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error) {
 	h.mutex.Lock()
 	h.tried, h.evictions.begun = nil, map[string]*Condition{}
-	h.claims.answers, h.claims.written = step.Wrote, map[string][]claimWrite{}
+	h.claims.answers, h.claims.written = step.Wrote, map[string][]any{}
 	h.volumes.written = map[string][]volumeWrite{}
 	h.mutex.Unlock()
 	if err := h.happen(ctx, step); err != nil {
@@ -298,6 +299,7 @@ func (h *history) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) 
 		h.failed[info.Pod.UID] = false
 		h.uids[key(info.Pod)] = info.Pod.UID
 		delete(h.claims.may, info.Pod.UID)
+		delete(h.claims.conditioned, info.Pod.UID)
 		delete(h.evictions.byPreemptor, info.Pod.UID)
 		// A pod that is being deleted is skipped, and no function of this program hears of it.
 		h.isOver = info.Pod.DeletionTimestamp != nil

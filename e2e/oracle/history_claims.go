@@ -30,16 +30,34 @@ type claims struct {
 	// write that is refused.
 	answers map[string][]json.RawMessage
 	// written are the writes of this step.
-	written map[string][]claimWrite
+	written map[string][]any
 	// may has the pods whose claims are written now, and asking those that wait for it.
 	may    map[types.UID]bool
 	asking map[types.UID]chan struct{}
+	// conditioned has the pods whose PreBind waits for devices.
+	conditioned map[types.UID]bool
+}
+
+// claimMade is what the scheduler asks for in a claim for extended resources, and claimMapped what it
+// tells the containers of its pod.
+type claimMade struct {
+	Requests []string `json:"requests"`
+}
+
+type claimMapped struct {
+	Claim  string   `json:"claim"`
+	Mapped []string `json:"mapped"`
+}
+
+type claimDeleted struct {
+	Deleted bool `json:"deleted"`
 }
 
 func newClaims() *claims {
 	return &claims{
 		held: map[string]*resourceapi.ResourceClaim{},
 		may:  map[types.UID]bool{}, asking: map[types.UID]chan struct{}{},
+		conditioned: map[types.UID]bool{},
 	}
 }
 
@@ -109,15 +127,15 @@ func (h *history) endClaims() {
 	}
 }
 
-// allocatedDevices are the devices that are in use for the scheduler.
+// allocatedDevices are the devices that are in use for the scheduler, but for shared ones.
 func (h *history) allocatedDevices() []string {
 	for _, fw := range h.Profiles {
-		found, err := fw.SharedDRAManager().ResourceClaims().ListAllAllocatedDevices()
+		found, err := fw.SharedDRAManager().ResourceClaims().GatherAllocatedState()
 		if err != nil {
 			return []string{err.Error()}
 		}
 		var names []string
-		for device := range found {
+		for device := range found.AllocatedDevices {
 			names = append(names, device.String())
 		}
 		slices.Sort(names)
@@ -157,6 +175,38 @@ func (c *answeringClaims) Update(_ context.Context, claim *resourceapi.ResourceC
 	}
 	held.Finalizers = claim.Finalizers
 	return held, nil
+}
+
+// Create makes a claim for extended resources, as Stowage's was made; the watch shows it at once.
+func (c *answeringClaims) Create(_ context.Context, claim *resourceapi.ResourceClaim, _ metav1.CreateOptions) (*resourceapi.ResourceClaim, error) {
+	c.history.awaitTurn(claim.OwnerReferences[0].UID)
+	note := claimMade{}
+	for _, request := range claim.Spec.Devices.Requests {
+		note.Requests = append(note.Requests, fmt.Sprintf("%s %s %d", request.Name, request.Exactly.DeviceClassName, request.Exactly.Count))
+	}
+	made := &resourceapi.ResourceClaim{}
+	c.history.mutex.Lock()
+	err := c.history.answered(c.namespace+"/"+claim.GenerateName, note, made)
+	if err == nil {
+		c.history.claims.hold(made, false)
+	}
+	c.history.mutex.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return made.DeepCopy(), c.history.informers["ResourceClaim"].deliver(made, false)
+}
+
+// Delete is followed by a step that shows it.
+func (c *answeringClaims) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
+	c.history.mutex.Lock()
+	defer c.history.mutex.Unlock()
+	if held := c.history.claims.held[c.namespace+"/"+name]; held != nil && !c.history.needsNode(held.OwnerReferences[0].UID) {
+		// Stowage leaves such claims: see "Decided otherwise" in docs/parity.md.
+		return errors.New("the pod needs no node")
+	}
+	c.history.noteWrite(c.namespace+"/"+name, claimDeleted{true})
+	return nil
 }
 
 func (c *answeringClaims) Get(_ context.Context, name string, _ metav1.GetOptions) (*resourceapi.ResourceClaim, error) {
@@ -238,25 +288,18 @@ func (h *history) writtenClaim(name, version string, statusOf func(*resourceapi.
 	if status.Allocation != nil {
 		note.Devices = []DeviceAnswer{}
 		for _, result := range status.Allocation.Devices.Results {
-			note.Devices = append(note.Devices, deviceAnswer(result))
+			device := deviceAnswer(result)
+			for name, amount := range result.ConsumedCapacity {
+				device.ConsumedCapacity[string(name)] = amount.AsDec().String()
+			}
+			note.Devices = append(note.Devices, device)
 		}
 	}
 	for _, user := range status.ReservedFor {
 		note.ReservedFor = append(note.ReservedFor, string(user.UID))
 	}
-	if h.claims.written != nil {
-		h.claims.written[name] = append(h.claims.written[name], note)
-	}
-	left := h.claims.answers[name]
-	if len(left) == 0 {
-		return nil, errors.New("Stowage has not written it")
-	}
-	h.claims.answers[name] = left[1:]
-	if string(left[0]) == "null" {
-		return nil, errRefused
-	}
 	written := &resourceapi.ResourceClaim{}
-	if err := json.Unmarshal(left[0], written); err != nil {
+	if err := h.answered(name, note, written); err != nil {
 		return nil, err
 	}
 	h.claims.held[name] = written
@@ -271,4 +314,25 @@ func (h *history) isAssumed(name string) bool {
 	}
 	assumed, err := h.Cache.IsAssumedPod(obj.(*v1.Pod))
 	return err == nil && assumed
+}
+
+// answered notes a write, and has the API server answer it as it has answered Stowage's; the mutex is held.
+func (h *history) answered(name string, note, object any) error {
+	h.noteWrite(name, note)
+	left := h.claims.answers[name]
+	if len(left) == 0 {
+		return errors.New("Stowage has not written it")
+	}
+	h.claims.answers[name] = left[1:]
+	if string(left[0]) == "null" {
+		return errRefused
+	}
+	return json.Unmarshal(left[0], object)
+}
+
+// noteWrite notes a write of this step; the mutex is held.
+func (h *history) noteWrite(name string, note any) {
+	if h.claims.written != nil {
+		h.claims.written[name] = append(h.claims.written[name], note)
+	}
 }

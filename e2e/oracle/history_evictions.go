@@ -250,7 +250,8 @@ func (h *history) patched(pod string, data []byte) error {
 		Status struct {
 			Conditions []Condition `json:"conditions"`
 			// NominatedNodeName is null where the patch deletes it, and empty where it leaves it.
-			NominatedNodeName json.RawMessage `json:"nominatedNodeName"`
+			NominatedNodeName           json.RawMessage                    `json:"nominatedNodeName"`
+			ExtendedResourceClaimStatus *v1.PodExtendedResourceClaimStatus `json:"extendedResourceClaimStatus"`
 		} `json:"status"`
 	}
 	if err := json.Unmarshal(data, &changed); err != nil {
@@ -269,13 +270,24 @@ func (h *history) patched(pod string, data []byte) error {
 	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
+	if mapped := changed.Status.ExtendedResourceClaimStatus; mapped != nil {
+		note := claimMapped{Claim: mapped.ResourceClaimName}
+		if mapped.RequestMappings == nil {
+			// They are as before, and no part of the patch.
+			mapped.RequestMappings = h.requestMappings(pod)
+		}
+		for _, each := range mapped.RequestMappings {
+			note.Mapped = append(note.Mapped, each.ContainerName+" "+each.ResourceName+" "+each.RequestName)
+		}
+		return h.answered(pod, note, &v1.Pod{})
+	}
 	switch {
 	case h.tried != nil && h.tried.Pod == pod:
 		if condition != nil {
 			h.tried.Condition = condition
 		}
 		// A pod whose PreBind only writes claims is not nominated by Stowage: see docs/parity.md.
-		if len(nomination) > 0 && (condition != nil || name == "" || !h.isAssumed(pod) || h.hasOnlyVolumes(pod)) {
+		if len(nomination) > 0 && (condition != nil || name == "" || !h.isAssumed(pod) || h.hasOnlyVolumes(pod) || h.claims.conditioned[h.uids[pod]]) {
 			h.tried.Nomination = &name
 		}
 	case condition != nil:

@@ -26,6 +26,8 @@ type StepAnswer struct {
 	Evictions map[string]*Condition `json:"evictions"`
 	// Devices are those in use.
 	Devices []string `json:"devices,omitempty"`
+	// Consumed is what is in use of shared devices.
+	Consumed map[string]map[string]float64 `json:"consumed,omitempty"`
 	// Written is what was written to the status of claims, to volumes and to their claims.
 	Written map[string]any `json:"written,omitempty"`
 }
@@ -84,7 +86,7 @@ func (h *history) state() StepAnswer {
 	answer := StepAnswer{
 		Pods: map[string]QueuedPod{}, Next: []string{}, Nodes: map[string][]string{}, Nominated: map[string][]string{},
 	}
-	answer.Devices = h.allocatedDevices()
+	answer.Devices, answer.Consumed = h.allocatedDevices(), h.consumedCapacity()
 	for place, pods := range map[string][]*v1.Pod{
 		"active": h.queue.PodsInActiveQ(), "backoff": h.queue.PodsInBackoffQ(), "unschedulable": h.queue.UnschedulablePods(),
 	} {

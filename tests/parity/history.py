@@ -2,6 +2,7 @@
 
     python -m tests.parity.history --seeds 0:500
     python -m tests.parity.history --claims --seeds 0:500    # with resource claims
+    python -m tests.parity.history --devices --seeds 0:500   # with all sorts of devices
     python -m tests.parity.history --volumes --seeds 0:500   # with volumes
     python -m tests.parity.history --more --seeds 0:500      # with more resources and odd values
     python -m tests.parity.history --dump 17       # one case, both answers, the differences
@@ -31,9 +32,11 @@ from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
 from tests.parity.generator.histories import make_history_case
 from tests.parity.generator.history_claims import has_claims, make_claims_history_case
+from tests.parity.generator.history_devices import has_devices, make_devices_history_case
 from tests.parity.generator.history_more import has_more, make_more_history_case
 from tests.parity.generator.history_volumes import has_volumes, make_volumes_history_case
 from tests.parity.history_claims import live_through_claims
+from tests.parity.history_devices import live_through_devices
 from tests.parity.history_more import live_through_more
 from tests.parity.history_steps import live_through
 from tests.parity.history_volumes import live_through_volumes
@@ -84,7 +87,7 @@ def _differences(where: str, expected: Object, actual: Object) -> Iterator[Diffe
                 continue
             if (theirs.get(field) or 0) != (ours.get(field) or 0):
                 yield Difference(f"{where} {name} {field}", field, theirs, ours)
-    for field in ("next", "nodes", "nominated", "evictions", "devices", "written"):
+    for field in ("next", "nodes", "nominated", "evictions", "devices", "consumed", "written"):
         theirs, ours = expected.get(field), actual.get(field)
         if theirs != ours:
             yield Difference(f"{where} {field}", field, theirs, ours)
@@ -111,6 +114,8 @@ def _attempt(where: str, expected: Object, actual: Object) -> Iterator[Differenc
 
 def lived(case: Object, seed: int) -> Object:
     """Let our engine live through a case."""
+    if has_devices(case):
+        return live_through_devices(case, seed)
     if has_claims(case):
         return live_through_claims(case, seed)
     if has_volumes(case):
@@ -141,6 +146,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="0:300", metavar="A:B")
     with_what = parser.add_mutually_exclusive_group()
     with_what.add_argument("--claims", action="store_true")
+    with_what.add_argument("--devices", action="store_true")
     with_what.add_argument("--volumes", action="store_true")
     with_what.add_argument("--more", action="store_true")
     parser.add_argument("--dump", type=int, metavar="SEED")
@@ -148,6 +154,8 @@ def main() -> int:
     make = make_history_case
     if arguments.claims:
         make = make_claims_history_case
+    elif arguments.devices:
+        make = make_devices_history_case
     elif arguments.volumes:
         make = make_volumes_history_case
     elif arguments.more:
@@ -193,6 +201,10 @@ def _met(ours: Object) -> Iterator[str]:
         yield from ("a claim is written" for _ in answer.get("written", ()))
         answered = [each for some in step.get("wrote", {}).values() for each in some]
         yield from ("a write to a claim is refused" for each in answered if each is None)
+        noted = [each for some in answer.get("written", {}).values() for each in some]
+        yield from (f"written: {name}" for each in noted for name in each)
+        if answer.get("consumed"):
+            yield "shares of devices are in use"
         if answer["tried"]:
             tried = answer["tried"]
             yield f"attempt: {'placed' if 'host' in tried else tried.get('reason', 'skipped')}"

@@ -29,6 +29,7 @@ import msgspec
 from typing_extensions import override
 
 from apistub.http.patches import merge_strategically
+from scheduler.api.quantity import parse
 from scheduler.errors import RequestError
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.events import ObjectRead, PreBound
@@ -242,11 +243,15 @@ class HistoryWithClaims(PluginWrites, History):
         return False
 
     def _claim_of(self, pod: Object, name: str) -> Object:
-        claim, meta = new_claim(self.draw, name, pod["metadata"]["namespace"]), pod["metadata"]
+        meta = pod["metadata"]
+        claim = self._new_claim(name, meta["namespace"])
         owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
         claim["metadata"]["uid"] = f"claim of {meta['uid']} {name} {len(self.steps)}"
         claim["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
         return claim
+
+    def _new_claim(self, name: str, namespace: str) -> Object:
+        return new_claim(self.draw, name, namespace)
 
     def _change_claim(self) -> None:
         raw = self._some(_CLAIM)
@@ -329,8 +334,6 @@ class HistoryWithClaims(PluginWrites, History):
             self.show(self.world.held[_CLAIM][owed])
 
         def write() -> None:
-            if self.tried is None:
-                self.tried = {"pod": key}
             self._writes_now = True
             self._go_on_with(key)
             self._writes_now = False
@@ -344,6 +347,8 @@ class HistoryWithClaims(PluginWrites, History):
         except StopIteration as end:
             del self._to_write[key]
             status = end.value
+            if self.tried is None:
+                self.tried = {"pod": key}
             self.handle(PreBound(attempt, "" if status.is_success else status.message))
 
     def _carry_out(self, instruction: Instruction) -> None:
@@ -491,7 +496,11 @@ def _summary(status: Object) -> Object:
     allocation, users = status.get("allocation"), status.get("reservedFor", ())
     devices = None
     if allocation is not None:
-        names = ("request", "driver", "pool", "device")
+        names = ("request", "driver", "pool", "device", "adminAccess")
         results = allocation["devices"]["results"]
-        devices = [{name: each[name] for name in names} for each in results]
+        devices = [{name: each[name] for name in names if each.get(name)} for each in results]
+        for noted, each in zip(devices, results, strict=True):
+            consumed = {name: str(parse(x)) for name, x in each.get("consumedCapacity", {}).items()}
+            if consumed:
+                noted["consumedCapacity"] = consumed
     return {"devices": devices, "reservedFor": [user["uid"] for user in users]}

@@ -145,7 +145,7 @@ class History(Living):
             spec.setdefault("tolerations", []).append(
                 {"key": draw.pick(TAINT_KEYS), "operator": "Exists"}
             )
-        elif draw.maybe(0.5) and not (is_leaving(raw) or self._preempts_now(raw)):
+        elif draw.maybe(0.5) and self.may_nominate(raw):
             nominated = draw.pick(("", "n0", "n1", "n2", "gone"))
             status["nominatedNodeName"] = nominated
             if not nominated:
@@ -274,6 +274,10 @@ class History(Living):
         """Whether a pod or node may not be deleted now."""
         del raw
         return False
+
+    def may_nominate(self, raw: Object) -> bool:
+        """Whether the nomination of a pod without a node may change."""
+        return not (is_leaving(raw) or self._preempts_now(raw))
 
     def _preempts_now(self, raw: Object) -> bool:
         """Whether the victims of a pod are being evicted."""

@@ -22,6 +22,7 @@ from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.histories import make_history_case
 from tests.parity.generator.history_claims import make_claims_history_case
+from tests.parity.generator.history_devices import make_devices_history_case
 from tests.parity.generator.history_more import make_more_history_case
 from tests.parity.generator.history_volumes import make_volumes_history_case
 from tests.parity.generator.worked import WORKED, worked_case
@@ -62,6 +63,8 @@ HISTORIES = "histories"
 HISTORY_CASES = 16
 CLAIM_HISTORIES = "histories-claims"
 """The same with resource claims."""
+DEVICE_HISTORIES = "histories-devices"
+"""The same with all sorts of devices."""
 VOLUME_HISTORIES = "histories-volumes"
 """The same with volumes."""
 MORE_HISTORIES = "histories-more"
@@ -69,6 +72,7 @@ MORE_HISTORIES = "histories-more"
 ALL_HISTORIES: Mapping[str, Callable[[int], Any]] = {
     HISTORIES: make_history_case,
     CLAIM_HISTORIES: make_claims_history_case,
+    DEVICE_HISTORIES: make_devices_history_case,
     VOLUME_HISTORIES: make_volumes_history_case,
     MORE_HISTORIES: make_more_history_case,
 }

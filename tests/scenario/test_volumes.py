@@ -4,6 +4,13 @@ from typing import Final
 
 import pytest
 
+from tests.scenario.test_devices import (
+    claim as device_claim,
+    device_class,
+    given,
+    named,
+    resource_slice,
+)
 from tests.scenario.world import Object, World, play
 
 CLAIMS: Final = "persistentvolumeclaims"
@@ -226,5 +233,23 @@ def test_an_answer_about_a_volume_is_lost() -> None:
         assert await world.bound("p") == ["a"]
         assert user_of(world, "on-a") == first["metadata"]["uid"]
         await world.rejected("q")
+
+    play(story)
+
+
+def test_devices_are_allocated_while_the_volume_is_awaited() -> None:
+    """A claim for a device is written at once, so that its driver and other pods need not wait."""
+
+    async def story(world: World) -> None:
+        await begin(world, volume("on-a", "a"), device_class(), resource_slice("a", "gpu-0"))
+        world.sandbox.create(device_claim())
+        source = {"persistentVolumeClaim": {"claimName": "data"}}
+        world.pod("p", volumes=[{"name": "data", **source}], resourceClaims=named())
+        await world.until(lambda: user_of(world, "on-a"), "the volume to be reserved")
+        await world.until(lambda: given(world) == ["a/gpu-0"], "the device to be allocated")
+        assert not world.sandbox.get("pods", "p")["spec"].get("nodeName")
+        bind(world, "on-a")
+
+        assert await world.bound("p") == ["a"]
 
     play(story)

@@ -13,6 +13,7 @@ from scheduler.clock import Clock
 from scheduler.daemon.client.turns import FIRST, Place
 from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.questions import ExtenderPort, Questions, bind_by_extender
+from scheduler.daemon.driver.together import at_the_same_time
 from scheduler.errors import SchedulerError, in_words
 from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.batch import MAX_BATCH
@@ -309,7 +310,7 @@ class Driver:
         try:
             with place.taken():
                 status = await attempt.framework.run_pre_bind_plugins(
-                    attempt.cycle_state, pod, pod.node_name
+                    attempt.cycle_state, pod, pod.node_name, at_the_same_time
                 )
         except PluginError as problem:
             self.submit(PreBound(attempt_id, str(problem)))

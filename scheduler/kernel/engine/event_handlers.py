@@ -232,8 +232,10 @@ class PodEventHandlers:
         if queue.is_in_flight(new.uid):
             # The queue has no old version if the pod's profile was removed and added again.
             old = old or new
-            queue.update(old, new)
-            if attempt.placed is None:
+            if attempt.placed is not None:
+                queue.update_assumed(new)
+            else:
+                queue.update(old, new)
                 queue.nominator.update_nominated_pod(old, new)
                 self._nomination_changed(old, new)
         else:

@@ -484,7 +484,15 @@ class PermitPlugin(Plugin, Protocol):
 
 
 class PreBindPlugin(Plugin, Protocol):
-    """Does the work that must precede the binding; may wait for I/O."""
+    """Does the work that must precede the binding; may wait for I/O.
+
+    Attributes:
+        ALLOW_PARALLEL: whether PreBind runs at the same time as that of its neighbours in the
+            profile that allow it too. If one of them fails, the others are cancelled.
+            Source: PreBindPreFlightResult.AllowParallel (v1.36.3).
+    """
+
+    ALLOW_PARALLEL: ClassVar[bool] = False
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

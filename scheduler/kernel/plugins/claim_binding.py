@@ -298,17 +298,29 @@ class ClaimBinding:
             self._count(taken.claims, outcome.value, self._handle.now() - began)
 
     async def _until_ready(self, claims: ClaimStore) -> None:
-        ends = [self._ends(claim) for claim in claims if has_binding_conditions(claim)]
-        seconds = max(0.0, min(ends) - self._handle.wall())
-        listen = partial(self._catalog.listen, [claim.key for claim in claims])
-        written = [claim for claim in claims if claim.status.allocation is not None]
-        if not await self._handle.api.until(lambda: self._are_ready(written), listen, seconds):
-            late = min(zip(ends, filter(has_binding_conditions, claims), strict=True))[1]
-            message = f"device binding timeout: claim={late.metadata.name}"
-            raise DeviceBindingError(message, BindingOutcome.TIMEOUT)
+        """Wait until all claims are ready; each has its own deadline, and is awaited in turn.
 
-    def _are_ready(self, claims: Sequence[ResourceClaim]) -> bool:
-        """Whether all claims are ready, by their latest watch events."""
+        A claim that is ready may have been allocated long ago: only the first one that is not
+        ready can be too late.
+        """
+        written = [claim for claim in claims if claim.status.allocation is not None]
+        listen = partial(self._catalog.listen, [claim.key for claim in claims])
+        latest = self._handle.wall() + self._timeout_seconds
+        while (late := self._first_unready(written)) is not None:
+            seconds = max(0.0, min(self._ends(late), latest) - self._handle.wall())
+            if not await self._handle.api.until(
+                partial(self._is_over, late, written), listen, seconds
+            ):
+                message = f"device binding timeout: claim={late.metadata.name}"
+                raise DeviceBindingError(message, BindingOutcome.TIMEOUT)
+
+    def _is_over(self, awaited: ResourceClaim, written: Sequence[ResourceClaim]) -> bool:
+        """Whether a claim is no longer the first one that is not ready."""
+        found = self._first_unready(written)
+        return found is None or found.key != awaited.key
+
+    def _first_unready(self, claims: Sequence[ResourceClaim]) -> ResourceClaim | None:
+        """The first claim that is not ready, by the latest watch events; None if all are."""
         for written in claims:
             claim = self._catalog.claims.get(written.key)
             if claim is None or claim.metadata.uid != written.metadata.uid:
@@ -318,8 +330,8 @@ class ClaimBinding:
                 message = f"claim {written.key} got allocated elsewhere in the meantime"
                 raise DeviceBindingError(message, BindingOutcome.ERROR)
             if not is_ready(claim):
-                return False
-        return True
+                return claim
+        return None
 
     def _ends(self, claim: ResourceClaim) -> float:
         """The deadline for a claim to become ready, in seconds since 1970."""

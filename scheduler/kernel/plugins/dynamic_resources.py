@@ -117,6 +117,7 @@ class DynamicResources(
 
     NAME: ClassVar[str] = "DynamicResources"
     ARGS: ClassVar[type] = DynamicResourcesArgs
+    ALLOW_PARALLEL: ClassVar[bool] = True
     READS: ClassVar[Reads] = Reads.CLUSTER
     NEEDS: ClassVar[int] = DEVICES
     COSTS_BY_ROW: ClassVar[bool] = True

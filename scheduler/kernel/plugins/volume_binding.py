@@ -101,6 +101,7 @@ class VolumeBinding(
 
     NAME: ClassVar[str] = "VolumeBinding"
     ARGS: ClassVar[type] = VolumeBindingArgs
+    ALLOW_PARALLEL: ClassVar[bool] = True
     READS: ClassVar[Reads] = Reads.CLUSTER
     NEEDS: ClassVar[int] = VOLUMES
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES

@@ -120,6 +120,15 @@ class SchedulingQueue(QueuedPods):
             if old.kind is not new.kind:
                 self._waking.end_probe(uid)
 
+    def update_assumed(self, new: PodInfo) -> None:
+        """Store a newer version of a pod in flight that is assumed; it counts if it gets no node.
+
+        No pod in flight learns of the change. Source: eventhandlers.go (updatePodInSchedulingQueue)
+        v1.36.3.
+        """
+        self._settle(new.uid)
+        self._in_flight.changed[new.uid] = new
+
     def delete(self, pod: PodInfo) -> None:
         """Remove a pod that is gone or has a node; a pod in flight is not requeued then."""
         uid = pod.uid

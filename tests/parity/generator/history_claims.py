@@ -4,6 +4,8 @@ Nodes publish devices of their own; others are for some nodes, or for all. Claim
 `tests.parity.generator.devices` draws: these are about the decision, histories about its results.
 """
 
+from collections.abc import Callable
+
 from tests.parity.generator.draw import ZONE, Draw, Object
 from tests.parity.generator.histories import make_case_of
 
@@ -38,7 +40,7 @@ def make_claims_history_case(seed: int) -> Object:
         if pod["kind"] == "Pod" and "nodeName" not in pod["spec"] and draw.maybe(density):
             # Of two plugins that gate a pod kube-scheduler asks any first.
             pod["spec"].pop("schedulingGates", None)
-            _name_claims(draw, pod, claims)
+            name_claims(draw, pod, claims, new_claim)
     made = [claim for some in claims.values() for claim in some]
     draw.shuffle(made)
     return {**case, "objects": [*added, *slices, *made, *objects]}
@@ -49,7 +51,13 @@ def has_claims(case: Object) -> bool:
     return any(each["kind"] == "DeviceClass" for each in case["objects"])
 
 
-def _name_claims(draw: Draw, pod: Object, claims: dict[str, list[Object]]) -> None:
+def name_claims(
+    draw: Draw,
+    pod: Object,
+    claims: dict[str, list[Object]],
+    make: Callable[[Draw, str, str | None], Object],
+) -> None:
+    """Let a pod name claims by themselves or by template; `claims` are those of each namespace."""
     there = claims.setdefault(pod["metadata"].get("namespace", "default"), [])
     number = sum(map(len, claims.values()))
     named: list[Object] = []
@@ -60,7 +68,7 @@ def _name_claims(draw: Draw, pod: Object, claims: dict[str, list[Object]]) -> No
         elif there and draw.maybe(0.35):
             entry["resourceClaimName"] = draw.pick(there)["metadata"]["name"]
         else:
-            claim = new_claim(draw, f"c-{number + index}", pod["metadata"].get("namespace"))
+            claim = make(draw, f"c-{number + index}", pod["metadata"].get("namespace"))
             there.append(claim)
             entry["resourceClaimName"] = claim["metadata"]["name"]
         if entry.get("resourceClaimName") not in [

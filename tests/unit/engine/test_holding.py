@@ -71,6 +71,23 @@ def test_a_held_pod_waits_for_its_plugin() -> None:
     assert waiting.pending_plugins == ["Holds"]
 
 
+def test_a_change_of_a_held_pod_concerns_no_pod_in_flight() -> None:
+    """It has its node: kube-scheduler keeps the new version, and no event."""
+    driven = DrivenEngine(Room(1), Holds(seconds=IMPATIENT))
+    pod = driven.add("p")
+    driven.handle(Decide())
+
+    changed = make_pod_info(
+        "p", labels={"app": "new"}, resource_version="2", scheduler_name=pod.spec.scheduler_name
+    )
+
+    driven.set(changed)
+
+    queue = driven.engine.core.queue
+    assert queue.in_flight_event_counts() == {"PodPopped": 1}
+    assert queue.get(pod.uid) is changed
+
+
 @pytest.mark.parametrize("prepares", [False, True], ids=["to its binding", "to PreBind first"])
 def test_an_allowed_pod_goes_on(prepares: bool) -> None:
     """Once: what comes later from the plugin is nothing."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from scheduler.api.nodes import NodeInfo
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Bits, Plugin, Reads, Reason
@@ -628,6 +629,26 @@ def test_a_filter_that_fails_matters_only_where_it_is_reached(reads: Reads) -> N
         make_framework(before, Raising("Bad", {}, reads=reads)).filtering.find_nodes_that_fit(
             POD, make_snapshot("a", "b", "c")
         )
+
+
+def test_a_node_that_nominated_pods_fill_fails_no_attempt() -> None:
+    """A later filter fails on it, and judges the other nodes."""
+
+    def judge(node: NodeInfo) -> Status:
+        if node.name == "full":
+            raise LookupError("not yet")
+        return SUCCESS if node.name == "free" else unschedulable("no")
+
+    framework = make_framework(PodLimit(1), NodeFilter("Later", judge))
+    snapshot = make_snapshot("free", "full", "other")
+
+    assert verdicts(framework, snapshot, nominated=nominated_pods(full="before")) == {
+        "free": None,
+        "full": ("PodLimit", ("full",)),
+        "other": ("Later", ("no",)),
+    }
+    with pytest.raises(PluginError, match="not yet"):
+        verdicts(framework, snapshot)
 
 
 def test_a_filter_that_fails_is_not_reached_where_nominated_pods_are_in_the_way() -> None:

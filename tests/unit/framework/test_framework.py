@@ -1,7 +1,7 @@
 """The other extension points: PreEnqueue, PostFilter, Reserve, Permit, PreBind, Bind, PostBind."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ from scheduler.kernel.framework.runtime import (
     PluginSetError,
     ProfilePlugins,
 )
+from scheduler.kernel.framework.runtime.pre_bind import Work, one_after_another
 from scheduler.kernel.framework.status import (
     SKIP,
     SUCCESS,
@@ -239,6 +240,30 @@ def test_pre_bind_is_skipped_by_its_pre_flight() -> None:
 
     told = error('running PreBind plugin "B": no disk').by("B")
     assert (status, log) == (told, ["B.pre_bind"])
+
+
+def test_neighbours_that_allow_it_run_pre_bind_together() -> None:
+    """One that has nothing to do is left out, and one that does not allow it runs by itself."""
+    log: list[str] = []
+    sizes: list[int] = []
+
+    class Beside(PreBind):
+        ALLOW_PARALLEL = True
+
+    async def together(works: Sequence[Work]) -> Status:
+        sizes.append(len(works))
+        return await one_after_another(works)
+
+    framework = make_framework(
+        Beside("A", SUCCESS, SUCCESS, log),
+        Beside("B", SKIP, SUCCESS, log),
+        Beside("C", SUCCESS, SUCCESS, log),
+        PreBind("D", SUCCESS, SUCCESS, log),
+        Beside("E", SUCCESS, SUCCESS, log),
+    )
+
+    assert run(framework.run_pre_bind_plugins(STATE, POD, "n", together)) == SUCCESS
+    assert (sizes, log) == ([2], ["A.pre_bind", "C.pre_bind", "D.pre_bind", "E.pre_bind"])
 
 
 @pytest.mark.parametrize(

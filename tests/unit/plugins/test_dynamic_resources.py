@@ -661,6 +661,33 @@ def test_devices_that_do_not_get_ready_fail_the_binding(
     assert world.waited() == {("prof", "gpu.example.com", outcome): 1}
 
 
+def test_a_claim_that_has_long_been_ready_is_not_late() -> None:
+    """The wait for another claim of the pod takes as long as that has."""
+    world = World("a", binding_timeout_seconds=60.0)
+    status = {"driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    ready = [{**status, "conditions": [{"type": "Ready", "status": "True"}]}]
+    common: Object = {"on": "a", "conditions": ("Ready",), "users": ("p",)}
+    world.claim("old", since="2020-01-01T00:00:00Z", devices=ready, **common)
+    world.claim("new", **common)
+    state = world.reserved(pod_of("old", "new"))
+    world.api.meanwhile = lambda: world.tell(CLAIM, make_claim("new", devices=ready, **common))
+
+    assert world.pre_bind(state, pod_of("old", "new")) == SUCCESS
+    assert world.api.waited == [60.0]
+
+
+def test_the_first_of_several_late_claims_is_named() -> None:
+    """They were allocated at the same time."""
+    world = World("a")
+    for name in ("b", "c"):
+        world.claim(name, on="a", conditions=("Ready",), users=("p",))
+    state = world.reserved(pod_of("b", "c"))
+
+    status = world.pre_bind(state, pod_of("b", "c"))
+
+    assert status == Status(Code.ERROR, ("device binding timeout: claim=b",))
+
+
 def test_a_claim_that_goes_while_its_devices_get_ready() -> None:
     """The binding fails at once, and what was taken for the claim is free."""
     world = World("a")

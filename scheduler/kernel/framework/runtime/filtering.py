@@ -70,6 +70,8 @@ class Filtering:
         verdicts = alone
         if nominated:
             verdicts = with_nominated_pods(attempt, alone, nominated, own_class)
+            if verdicts.failures:
+                verdicts = _without_failures(verdicts, alone, nominated)
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
         found.verdicts = verdicts
@@ -211,6 +213,23 @@ def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) ->
         # The scheduler tries the nominated node before the others.
         wanted.add(nominated_row)
     return np.array(sorted(wanted), np.intp)
+
+
+def _without_failures(verdicts: Verdicts, alone: Verdicts, nominated: NominatedPods) -> Verdicts:
+    """Judge the rows again that nominated pods leave, as a filter failed on one row or more.
+
+    Upstream filters with nominated pods first: a row that they exclude reaches no later filter.
+    """
+    attempt = verdicts.attempt
+    excluded = verdicts.first != alone.first
+    if attempt is None or not excluded.any():
+        return verdicts
+    left = np.flatnonzero(~excluded & (alone.first != DEAD))
+    rows = left if alone.rows is None else alone.rows[left]
+    again = with_nominated_pods(attempt, attempt.verdicts(rows), nominated)
+    first, bits = verdicts.first.copy(), verdicts.bits.copy()
+    first[left], bits[left] = again.first, again.bits
+    return Verdicts(first, bits, alone.rows, attempt, again.failures)
 
 
 def _absent_status(

@@ -3,7 +3,8 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,11 +15,13 @@ from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
 from scheduler.kernel.framework.interface import PostFilterResult, Scores, Write
 from scheduler.kernel.framework.placements import ALL_NODES, FeasiblePlacements, Placements
+from scheduler.kernel.framework.runtime.bound import BoundPlugin
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
+from scheduler.kernel.framework.runtime.pre_bind import RunTogether, one_after_another
 from scheduler.kernel.framework.runtime.scoring import Scoring
 from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.framework.types import PreBindWork, QueuedPodInfo
@@ -304,19 +307,36 @@ class Framework:
                 work = PreBindWork.WRITES
         return work
 
-    async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Return Success, or the first failure."""
+    async def run_pre_bind_plugins(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        node_name: str,
+        together: RunTogether = one_after_another,
+    ) -> Status:
+        """Return Success, or the first failure.
+
+        Args:
+            state: that of the attempt.
+            pod: the pod.
+            node_name: its node.
+            together: runs the plugins of a group.
+
+        Source: runtime/framework.go (RunPreBindPlugins, getPreBindPluginGroups) v1.36.3.
+        Differs: the pre-flight of a group is called when its turn comes.
+        """
         start, ended = self.calls.now(), SUCCESS
-        plugins = zip(self.plugins.pre_flight, self.plugins.pre_bind, strict=True)
-        for pre_flight, pre_bind in plugins:
-            flight = pre_flight.call(state, pod, node_name)
-            if flight.code is Code.SKIP:
-                continue
-            if flight.is_success:
-                status = await pre_bind.call(state, pod, node_name)
-                ended = _named(status, "PreBind", pre_bind.name)
-            else:
-                ended = _named(flight, "PreBindPreFlight", pre_flight.name)
+        for group in self.plugins.pre_bind_groups:
+            works = []
+            for pre_flight, pre_bind in group:
+                flight = pre_flight.call(state, pod, node_name)
+                if flight.is_success:
+                    works.append(partial(_pre_bind, pre_bind, state, pod, node_name))
+                elif flight.code is not Code.SKIP:
+                    ended = _named(flight, "PreBindPreFlight", pre_flight.name)
+                    break
+            if ended.is_success and works:
+                ended = await (together(works) if len(works) > 1 else works[0]())
             if not ended.is_success:
                 break
         self.calls.point_done("PreBind", ended.code, start)
@@ -351,6 +371,15 @@ class Framework:
                 failures.append(problem)
         self.calls.point_done("PostBind", Code.SUCCESS, start)
         return failures
+
+
+async def _pre_bind(
+    plugin: BoundPlugin[Callable[[CycleState, PodInfo, str], Awaitable[Status]]],
+    state: CycleState,
+    pod: PodInfo,
+    node_name: str,
+) -> Status:
+    return _named(await plugin.call(state, pod, node_name), "PreBind", plugin.name)
 
 
 def _named(status: Status, point: str, plugin: str) -> Status:

@@ -61,6 +61,7 @@ from scheduler.kernel.framework.runtime.bound import (
     needs_of,
 )
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls
+from scheduler.kernel.framework.runtime.pre_bind import groups_of
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.types import QueuedPodInfo
@@ -112,6 +113,8 @@ class ProfilePlugins:
         placement_weights: the weights of `placement_score`.
         places_together: `places_together` of the Permit plugins that have it.
         pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
+        pre_bind_groups: the plugins of `pre_bind` with their `pre_flight`; those of one group run
+            at the same time.
         only_writes: `only_writes` of the PreBind plugins that have it, by name.
         signs_under: `signs_under` of the plugins that have it.
         signs: `sign` of the row-local plugins; None where one of them lacks it.
@@ -193,6 +196,10 @@ class ProfilePlugins:
         }
         self.pre_bind: list[OnNode[Awaitable[Status]]] = at(
             "preBind", lambda p: p.pre_bind, OK_OR_NOT, bind=wait
+        )
+        allow = [plugin.ALLOW_PARALLEL for plugin in self._list("preBind")]
+        self.pre_bind_groups: list[list[tuple[OnNode[Status], OnNode[Awaitable[Status]]]]] = (
+            groups_of(zip(zip(self.pre_flight, self.pre_bind, strict=True), allow, strict=True))
         )
         self.bind: list[OnNode[Awaitable[Status]]] = at("bind", lambda p: p.bind, BIND, bind=wait)
         self.post_bind: list[OnNode[None]] = at("postBind", lambda p: p.post_bind, answers.nothing)
