@@ -255,7 +255,7 @@ FAULTS: Final = (
     NamedFault(
         "pods whose bindings fail at the same moment remove all reservations of a claim",
         "kernel/devices/claim_catalog",
-        "        leaving.add(pod.uid)\n",
+        "        self._leaving[claim.metadata.uid] = {*leaving, pod.uid}\n",
         "",
         "tests/unit/plugins/test_dynamic_resources.py::test_the_last_reservation_stays_of_several",
     ),
