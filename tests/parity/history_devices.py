@@ -37,7 +37,7 @@ from tests.parity.generator.draw import Draw, Object
 from tests.parity.history_drivers import FAR_AHEAD, LONG_AGO, HistoryWithDrivers
 from tests.parity.history_steps import STEPS
 from tests.parity.living import PLURAL, REFUSED
-from tests.parity.plugin_writes import Pause, refusal
+from tests.parity.plugin_writes import Pause, refusal, until_it_holds
 from tests.parity.world import decoded, key_of
 
 _CLAIM: Final = "ResourceClaim"
@@ -172,20 +172,8 @@ class HistoryWithDevices(HistoryWithDrivers):
             return True
         if seconds < 1:
             return False
-        key = self._looking
-
-        def wake() -> None:
-            self._woken[key] = True
-
-        stop = listen(wake)
-        self._woken[key] = False
-        try:
-            while True:
-                await Pause()
-                if holds():
-                    return True
-        finally:
-            stop()
+        self._woken[self._looking] = False
+        return await until_it_holds(holds, listen, self._woken, self._looking)
 
     @override
     async def request(self, method: str, path: str, body: object = None) -> Any:

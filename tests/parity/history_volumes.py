@@ -38,7 +38,7 @@ from tests.parity.generator.storage import DRIVER, EBS, EBS_DRIVER
 from tests.parity.generator.storage_changes import STORAGE_KINDS, change_storage
 from tests.parity.history_steps import STEPS, History
 from tests.parity.living import PLURAL, REFUSED
-from tests.parity.plugin_writes import Pause, PluginWrites, refusal
+from tests.parity.plugin_writes import Pause, PluginWrites, refusal, until_it_holds
 from tests.parity.world import decoded, is_leaving, key_of
 
 _CLAIM: Final = "PersistentVolumeClaim"
@@ -520,20 +520,8 @@ class HistoryWithVolumes(PluginWrites, History):
         self, holds: Callable[[], bool], listen: Callable[[Wake], Wake], seconds: float
     ) -> bool:
         del seconds
-        key = self._looking
-
-        def wake() -> None:
-            self._woken[key] = True
-
-        stop = listen(wake)
-        self._woken[key] = True
-        try:
-            while True:
-                await Pause()
-                if holds():
-                    return True
-        finally:
-            stop()
+        self._woken[self._looking] = True
+        return await until_it_holds(holds, listen, self._woken, self._looking)
 
 
 def _summary(raw: Object) -> Object:

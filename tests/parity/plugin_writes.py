@@ -1,10 +1,11 @@
 """The part of the API server that plugins write to in PreBind, for histories."""
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 from scheduler.errors import RequestError
+from scheduler.kernel.framework.services import Wake
 
 T = TypeVar("T")
 
@@ -30,6 +31,27 @@ class Pause:
 
     def __await__(self) -> Generator[None, None, None]:
         yield
+
+
+async def until_it_holds(
+    holds: Callable[[], bool], listen: Callable[[Wake], Wake], woken: dict[str, bool], key: str
+) -> bool:
+    """Ask after each pause until a condition holds; `woken[key]` becomes true when a change wakes.
+
+    The caller says beforehand whether the first look counts as woken.
+    """
+
+    def wake() -> None:
+        woken[key] = True
+
+    stop = listen(wake)
+    try:
+        while True:
+            await Pause()
+            if holds():
+                return True
+    finally:
+        stop()
 
 
 def refusal(status: int, message: str) -> RequestError:
