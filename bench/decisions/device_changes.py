@@ -7,7 +7,6 @@ other object taken over, one decision, or one tick of a second. Times are those 
 Decisions take what time slices leave, as in a daemon that has a processor for itself.
 """
 
-import gc
 from collections.abc import Iterator
 from statistics import median
 from time import process_time
@@ -20,7 +19,7 @@ from e2e.support.objects import make_node, make_pod
 from scheduler.api.devices import ResourceClaim, ResourceSlice
 from scheduler.api.objects import Pod
 from scheduler.api.pods import pod_info
-from scheduler.daemon.driver.daemon import COLLECTOR_THRESHOLD
+from scheduler.daemon.driver.daemon import spare_collector
 from scheduler.kernel.engine.events import Decide, Event, ObjectSet, Tick
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
@@ -43,9 +42,7 @@ _Object = dict[str, Any]
 def main(nodes: int, changed: int, seconds: int, waiting: int, limit: float) -> None:
     """Time the steps while devices change; end with 1 if one is too long."""
     bench = Bench(nodes, waiting)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
+    spare_collector()
     bench.run(changed, seconds)
     longest = max((max(times), what) for what, times in bench.steps.items())
     for what, times in bench.steps.items():

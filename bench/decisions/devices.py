@@ -5,7 +5,6 @@ devices on one of them. Then slices change, some between every two decisions. Ti
 processor, so that what else the machine does is left out.
 """
 
-import gc
 from collections.abc import Sequence
 from statistics import median, quantiles
 from time import process_time
@@ -17,7 +16,7 @@ import msgspec
 from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import AnnotatedMeta, Node
-from scheduler.daemon.driver.daemon import COLLECTOR_THRESHOLD
+from scheduler.daemon.driver.daemon import spare_collector
 from scheduler.kernel.cel import compile_expression
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.snapshot import Snapshot
@@ -89,7 +88,7 @@ def _report(title: str, times: Sequence[float]) -> None:
 
 def _decide(devices: Devices, snapshot: Snapshot, asked: dict[str, Any], count: int) -> list[float]:
     """Seconds per decision, after the first one."""
-    _settle()
+    spare_collector()  # as seldom as the daemon
     times: list[float] = []
     rows = len(snapshot.table.names)
     for number in range(count + 1):
@@ -115,7 +114,7 @@ def _change(
     names = snapshot.table.names
     claim = _claim("claim", asked)
     devices.allocator((claim,), snapshot).judge()
-    _settle()
+    spare_collector()  # as seldom as the daemon
     steps: list[float] = []
     for number in range(changed // _PER_NODE):
         published = _slice(names[number % len(names)], f"2.{number}.0")
@@ -127,13 +126,6 @@ def _change(
             devices.allocator((claim,), snapshot).judge()
             steps.append(process_time() - start)
     return steps
-
-
-def _settle() -> None:
-    """Collect garbage as seldom as the daemon does."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
 
 
 def _snapshot(names: Sequence[str]) -> Snapshot:

@@ -4,7 +4,6 @@ An engine with nodes and pods is told of a gang, and then to decide until the bi
 members are out. Times are those of the processor: what else the machine does is left out.
 """
 
-import gc
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from statistics import median
@@ -17,7 +16,7 @@ import msgspec
 from bench import objects
 from e2e.support.objects import Json, make_nodes, make_pod
 from scheduler.config.load import default_configuration
-from scheduler.daemon.driver.daemon import COLLECTOR_THRESHOLD
+from scheduler.daemon.driver.daemon import spare_collector
 from scheduler.daemon.informers.kinds import NODES, POD_GROUPS, PODS
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Bound, Decide, ObjectSet, Tick
@@ -42,9 +41,7 @@ _FULL: Final = {"cpu": "64"}
 def main(nodes: int, large: int, small: int, racks: int) -> None:
     """Time decisions about gangs."""
     engine = _engine(nodes, racks)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
+    spare_collector()
     _report("a gang of 4, the first", [_place(engine, "first", 4)])
     _report(f"a gang of {large}", [_place(engine, "large", large)])
     _report(f"{small} gangs of 4, each", [_place(engine, f"small-{i}", 4) for i in range(small)])

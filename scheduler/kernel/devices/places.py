@@ -8,6 +8,7 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,8 @@ from scheduler.kernel.snapshot.row_log import RowLog
 NO_NUMBER: Final = -1
 """Stands for the number of a node that no slice names."""
 
+_key_of: Final = attrgetter("key")
+
 
 class Layout:
     """Devices that a node sees, in the order in which they are tried.
@@ -52,16 +55,17 @@ class Layout:
     __slots__ = ("here", "is_incomplete", "is_invalid", "pool_of", "rows", "views")
 
     def __init__(self, views: Iterable[PoolView]) -> None:
-        self.views = sorted(views, key=lambda view: view.key)
-        self.is_incomplete = any(v.state is PoolState.INCOMPLETE for v in self.views)
-        self.is_invalid = any(v.state is PoolState.INVALID for v in self.views)
+        self.views = sorted(views, key=_key_of)
+        states = [view.state for view in self.views]
+        self.is_incomplete = PoolState.INCOMPLETE in states
+        self.is_invalid = PoolState.INVALID in states
         self.rows: Rows = NO_ROWS
         self.pool_of: Rows = NO_ROWS
         self.here: Mask | None = None
-        if len(self.views) == 1:
+        if len(states) == 1:
             self.rows, self.here = self.views[0].rows, self.views[0].here
             self.pool_of = np.zeros(len(self.rows), np.intp)
-        elif self.views:
+        elif states:
             self.rows = np.concatenate([v.rows for v in self.views])
             sizes = [len(v.rows) for v in self.views]
             self.pool_of = np.repeat(np.arange(len(sizes)), sizes)

@@ -137,14 +137,16 @@ class PoolView:
         self.problem = problem
         self.rows = NO_ROWS
         self.here: Mask | None = None
+        bound = False
         if len(seen) == 1:
-            self.rows, self.here = seen[0].placed.rows, seen[0].here
+            placed, self.here = seen[0]
+            self.rows, bound = placed.rows, placed.is_bound
         elif seen:
             self.rows = np.concatenate([s.placed.rows for s in seen])
             if any(s.here is not None for s in seen):
                 self.here = np.concatenate([_here(s) for s in seen])
+            bound = any(s.placed.is_bound for s in seen)
         # Pools with binding conditions are tried last.
-        bound = any(s.placed.is_bound for s in seen)
         self.key = (bound, pool.id)
 
     @property
@@ -238,26 +240,27 @@ class Pool:
         """
         if self.broad:
             return True
-        view = self.view(map(Seen, self.counting.values()))
+        view = self.view([*map(Seen, self.counting.values())])
         return view is not None and view.state is not PoolState.READY
 
     def local_view(self, number: int, elsewhere: Iterable[Seen]) -> PoolView | None:
         """The view of the node of a number, which sees its own slices and those of `elsewhere`."""
-        own = self.local.get(number, ())
-        seen = [Seen(placed, placed.here.get(number)) for placed in own]
-        return self.view([*seen, *map(Seen, self.counting.values()), *elsewhere])
+        seen = [Seen(placed, placed.here.get(number)) for placed in self.local.get(number, ())]
+        seen.extend(map(Seen, self.counting.values()))
+        seen.extend(elsewhere)
+        return self.view(seen)
 
-    def view(self, seen: Iterable[Seen]) -> PoolView | None:
+    def view(self, slices: Sequence[Seen]) -> PoolView | None:
         """Build the pool view of a node that sees these slices; None if it sees none that count."""
-        slices = list(seen)
         if not slices:
             return None
         first = slices[0]
         # Most pools are one slice: a start looks at thousands of them.
         if len(slices) > 1:
             newest = max(s.placed.generation for s in slices)
-            slices = [s for s in slices if s.placed.generation == newest]
-            slices.sort(key=lambda s: s.placed.name)
+            slices = sorted(
+                (s for s in slices if s.placed.generation == newest), key=lambda s: s.placed.name
+            )
             # The first slice gives the expected count; upstream puts slices of the node first.
             first = min(slices, key=lambda s: s.placed.nodes is None)
         generation, expected = first.placed.generation, first.placed.spec.pool.resource_slice_count
@@ -266,7 +269,9 @@ class Pool:
                 return None
             if self._generations[generation] != expected:
                 return PoolView(self, generation, PoolState.INCOMPLETE)
-        with_devices = [s for s in slices if not s.placed.spec.shared_counters]
+        with_devices = slices
+        if self.counting:
+            with_devices = [s for s in slices if not s.placed.spec.shared_counters]
         problem = self._problem(generation, with_devices)
         if problem:
             return PoolView(self, generation, PoolState.INVALID, problem)
@@ -278,8 +283,7 @@ class Pool:
 
     def _problem(self, generation: int, slices: Sequence[Seen]) -> str:
         names: frozenset[str] = frozenset()
-        for seen in slices:
-            placed = seen.placed
+        for placed, _ in slices:
             twice = placed.duplicate or (names and min(names & placed.names, default=""))
             if twice:
                 return f"duplicate device name {twice}"

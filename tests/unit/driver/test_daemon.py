@@ -481,3 +481,28 @@ print(heap_kilobytes() - before)
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert int(done.stdout) < 2**11, "kB: a page was cut up for what stays"
+
+
+def test_the_collector_walks_through_young_objects_only() -> None:
+    """A walk through all objects stops the loop for 0.1 s, and finds nothing."""
+    program = """
+import gc
+from scheduler.daemon.driver.daemon import spare_collector
+
+def cycle():
+    made = []
+    made.append(made)
+
+spare_collector()
+before, kept = gc.get_stats(), []
+for _ in range(500_000):
+    kept.append([])
+    cycle()
+walks = [now["collections"] - then["collections"] for now, then in zip(gc.get_stats(), before)]
+found = sum(now["collected"] - then["collected"] for now, then in zip(gc.get_stats(), before))
+print(walks[2], found > 450_000)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["0", "True"]
