@@ -15,6 +15,7 @@ from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.daemon.bootstrap.daemon import RunningDaemon
 from scheduler.daemon.client import event_loop
 from scheduler.daemon.client.connection import load_connection
+from scheduler.daemon.driver.daemon import return_large_blocks
 from scheduler.daemon.driver.lanes import OutboxSettings
 from scheduler.observability import logs
 
@@ -24,6 +25,7 @@ from scheduler.observability import logs
 def main(options: RunOptions) -> None:
     """Run the scheduler with the outbox in the click context."""
     settings = click.get_current_context().find_object(OutboxSettings)
+    return_large_blocks()
     event_loop.run(_run(options, settings))
 
 

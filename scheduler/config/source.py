@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import yaml
 
+from scheduler.config.aliases import EXCESSIVE, are_excessive
 from scheduler.config.problems import ConfigError, Path, Problem, Problems
 
 Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | None"
@@ -74,6 +75,9 @@ def parse(text: str | bytes, problems: Problems) -> Value:
             _refuse_more(loader, problems, lines)
         finally:
             loader.dispose()
+        if node is not None and are_excessive(node):
+            problems.add((), EXCESSIVE)
+            return None
         return None if node is None else _Reader(lines, problems).value(node, ())
     except yaml.MarkedYAMLError as error:
         _add_syntax_error(error, problems, lines)

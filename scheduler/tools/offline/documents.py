@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from scheduler.config.aliases import EXCESSIVE, are_excessive
 from scheduler.errors import SchedulerError
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -42,6 +43,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        self._may_have_aliases = "*" in text
         self._checked: dict[int, yaml.MappingNode] = {}
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
@@ -52,7 +54,13 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         super().flatten_mapping(node)
 
     def construct_document(self, node: yaml.Node) -> Any:
-        """Construct one document; the nodes of the last one are forgotten."""
+        """Construct one document; the nodes of the last one are forgotten.
+
+        Raises:
+            ConstructorError: its aliases stand for too many values.
+        """
+        if self._may_have_aliases and are_excessive(node):
+            raise yaml.constructor.ConstructorError(None, None, EXCESSIVE, node.start_mark)
         self._checked.clear()
         return super().construct_document(node)
 

@@ -136,6 +136,9 @@ def test_whatever_a_file_says_it_is_understood_or_told(seed: int, noise: str) ->
         check(error)
 
 
+BOMB = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60))]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -144,6 +147,7 @@ def test_whatever_a_file_says_it_is_understood_or_told(seed: int, noise: str) ->
         pytest.param("[" * 5000 + "]" * 5000, id="valid, but nested too deeply"),
         pytest.param("a: &a [x]\nb: *c", id="an alias of nothing"),
         pytest.param("a: &a [*a]", id="an alias of itself"),
+        pytest.param("\n".join(BOMB), id="aliases of aliases"),
         pytest.param("a: " + "9" * 100_000, id="an endless number"),
         pytest.param("\ufeff---\n...\n", id="marks only"),
     ],

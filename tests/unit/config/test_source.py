@@ -73,6 +73,27 @@ def test_what_cannot_be_read(text: str | bytes, message: str) -> None:
     assert [p.message[: len(message)] for p in problems] == [message]
 
 
+def test_many_aliases_of_little_are_read() -> None:
+    """Only aliases that stand for very many values are refused."""
+    text = "a: &x {b: [1, 2]}\nc: [" + ", ".join(["*x"] * 10_000) + "]"
+
+    value = parse(text, Problems())
+
+    assert isinstance(value, dict)
+    assert value["c"] == [{"b": [1, 2]}] * 10_000
+
+
+def test_aliases_of_aliases_are_refused() -> None:
+    """Written out, they would fill the memory."""
+    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    problems = Problems()
+
+    assert parse("\n".join(["a0: &a0 [x]", *lines]), problems) is None
+
+    told = "aliases stand for more than 100,000 values; write the values out"
+    assert [p.message for p in problems] == [told]
+
+
 def test_an_empty_last_document_is_no_second_document() -> None:
     """Files often end with a separator."""
     problems = Problems()

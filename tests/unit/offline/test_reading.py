@@ -233,6 +233,13 @@ def test_the_field_is_named(raw: object, expected: str) -> None:
             id="twice",
         ),
         pytest.param("x: [{a: 1, a: 1}]", "f0:1:12: not valid YAML: 'a' is given", id="in a line"),
+        pytest.param(
+            "\n".join(
+                ["a: &a0 [x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 30))]
+            ),
+            "f0:1:1: not valid YAML: aliases stand for more than 100,000 values; write the values",
+            id="aliases of aliases",
+        ),
         *(
             pytest.param(
                 f"x: {{{key}: a}}",
