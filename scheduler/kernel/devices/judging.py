@@ -92,8 +92,7 @@ class _AskColumns:
 
     def fits(self, usage: Usage, rows: Rows) -> Mask:
         """By given row, whether the device's free capacity covers the request."""
-        capacity_sets = usage.table.columns.capacity_sets.of(rows)
-        found = _by_number(capacity_sets, lambda number: self._fit(usage, number, UNTOUCHED))
+        found = self._fits_unused(usage, rows)
         for index in usage.state.of(rows).nonzero()[0].tolist():
             found[index] = self.fits_beside(usage, rows.item(index))
         return found
@@ -130,10 +129,13 @@ class _AskColumns:
         usable = codes == USABLE
         blocked = BLOCKED if self.ask.is_all else SKIPPED
         codes[usable & ~self.tolerated(usage, rows)] = blocked
-        capacity_sets = usage.table.columns.capacity_sets.of(rows)
-        fits = _by_number(capacity_sets, lambda number: self._fit(usage, number, UNTOUCHED))
-        codes[usable & ~fits] = SKIPPED
+        codes[usable & ~self._fits_unused(usage, rows)] = SKIPPED
         return codes
+
+    def _fits_unused(self, usage: Usage, rows: Rows) -> Mask:
+        """By given row, whether the device's whole capacity covers the request."""
+        capacity_sets = usage.table.columns.capacity_sets.of(rows)
+        return _by_number(capacity_sets, lambda number: self._fit(usage, number, UNTOUCHED))
 
     def _forget_old_numbers(self, usage: Usage) -> None:
         numberings = (usage.table.columns.capacity_sets.numbering, usage.state.numbering)
