@@ -92,6 +92,9 @@ class Allocator:
         self._area_changes = -1
         self._position = -1
         self._pending: set[int] = set()
+        """The rows to be judged again."""
+        self._unknown: set[int] = set()
+        """Classes with devices on which a selector is not evaluated yet."""
         self._outcomes: dict[tuple[int, int], Outcome] = {}
         self._codes: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._scores: NDArray[np.float64] = np.zeros(0)
@@ -118,12 +121,15 @@ class Allocator:
             self._class_of[rows] = self._classes_of(
                 [places.local_layout(row) for row in rows.tolist()],
                 [places.areas[area] for area in places.area[rows].tolist()],
-                rows,
             )
-        if self._area_changes != places.area_changes or len(self._area_class) != len(places.areas):
+        if (
+            self._area_changes != places.area_changes
+            or len(self._area_class) != len(places.areas)
+            or (self._unknown and not self._unknown.isdisjoint(self._area_class.tolist()))
+        ):
             self._area_changes = places.area_changes
             layouts = [area.layout for area in places.areas]
-            self._area_class = np.array(self._classes_of(layouts, None, None), np.intp)
+            self._area_class = np.array(self._classes_of(layouts, None), np.intp)
             rows = np.arange(size)
         if len(rows):
             self._answer(rows)
@@ -177,7 +183,8 @@ class Allocator:
         copy._classes = self._classes.copy()
         copy._class_of, copy._area_class = self._class_of.copy(), self._area_class.copy()
         copy._area_changes, copy._position = self._area_changes, self._position
-        copy._pending, copy._outcomes = self._pending.copy(), self._outcomes.copy()
+        copy._pending, copy._unknown = self._pending.copy(), self._unknown.copy()
+        copy._outcomes = self._outcomes.copy()
         copy._codes, copy._scores = self._codes.copy(), self._scores.copy()
         return copy
 
@@ -198,23 +205,22 @@ class Allocator:
 
     def _forget(self) -> None:
         self._classes.clear()
+        self._unknown.clear()
         self._outcomes.clear()
         self._area_changes = -1
 
-    def _classes_of(
-        self, layouts: Sequence[Layout], areas: Sequence[Area] | None, nodes: Rows | None
-    ) -> list[int]:
+    def _classes_of(self, layouts: Sequence[Layout], areas: Sequence[Area] | None) -> list[int]:
         """By layout, the number of the class that it falls into.
 
         Args:
             layouts: devices that some nodes see.
             areas: by layout, the area of its node; None when the layouts are those of areas.
-            nodes: by layout, the row of its node; None when the layouts are those of areas.
         """
         devices = DevicesOfLayouts(self.plan, self._table, self._judging, layouts, _BUDGET)
-        if nodes is not None:
-            self._pending.update(nodes[devices.unknown].tolist())
-        return [self._classes.setdefault(key, len(self._classes)) for key in devices.keys(areas)]
+        known = self._classes
+        classes = [known.setdefault(key, len(known)) for key in devices.keys(areas)]
+        self._unknown.update([classes[layout] for layout in devices.unknown.tolist()])
+        return classes
 
     # --- answers --------------------------------------------------------------------------------
 
@@ -245,7 +251,8 @@ class Allocator:
         known = self._outcomes.get(pair)
         if known is not None:
             return known
-        if self._steps <= 0:
+        # Nodes of a class with unknown devices may differ in the verdicts of the selector.
+        if self._steps <= 0 or not self._unknown.isdisjoint(pair):
             return Outcome(TIMED_OUT)
         layout = self._places.layout(row)
         search, _ = self._search(layout, [""] * len(self.plan.claims), min(self._steps, MAX_STEPS))

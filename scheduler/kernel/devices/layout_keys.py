@@ -79,18 +79,23 @@ class DevicesOfLayouts:
             (layout.is_incomplete and self._plan.has_all, layout.is_invalid)
             for layout in self._layouts
         ]
-        if areas is not None and not any(area.layout.views for area in areas):
-            areas, is_alone = None, True
-        else:
-            is_alone = False
-        if areas is None and self._only_counts():
+        is_alone = areas is not None and not any(area.layout.views for area in areas)
+        if is_alone and self._only_counts():
             counts = np.bincount(self._owner, minlength=len(self._layouts)).tolist()
             return list(zip(counts, flags, strict=True))
         columns = self._columns(is_alone=is_alone)
-        if areas is not None:
+        if areas is None:
+            # The pools of a node are tried between those of its area: see "slot".
+            columns["pool"] = self._pools()
+        elif not is_alone:
             slots = np.concatenate(list(map(_slots, self._layouts, areas)))
             columns["slot"] = slots[self._kept]
         return _keys(columns, self._owner, flags)
+
+    def _pools(self) -> Rows:
+        """By device, the position of its pool among those of its layout."""
+        pools: Rows = np.concatenate([layout.pool_of for layout in self._layouts])[self._kept]
+        return pools
 
     def _columns(self, *, is_alone: bool) -> _Columns:
         """The device columns that a search reads; `is_alone` if the nodes see no other devices."""
@@ -103,8 +108,7 @@ class DevicesOfLayouts:
                 columns[f"value {name} {column.numbering}"] = column.numbers
         columns |= self._shared_columns()
         if self._consumption is not None and self._consumption[self._kept].any():
-            pools = np.concatenate([layout.pool_of for layout in self._layouts])
-            columns["pool"] = pools[self._kept]
+            columns["pool"] = self._pools()
             consumed, remaining = (
                 self._table.columns.consumption,
                 self._judging.usage.remaining_counters,

@@ -272,6 +272,8 @@ def _count_alike(one: PlacedSlice, other: PlacedSlice) -> bool:
         and other.nodes is not None
         and one.spec.driver == other.spec.driver
         and one.spec.pool == other.spec.pool
+        # A device that consumes unknown counters makes the pool invalid on all nodes.
+        and not (one.consumes or other.consumes)
     )
 
 

@@ -1,15 +1,24 @@
 """Cases that catch a wrong allocator, each from upstream's rules for devices."""
 
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
 import pytest
 
+from scheduler.api.devices import AllocationResult, ResourceClaim
 from scheduler.kernel.devices.allocator import (
     ALLOCATABLE,
     FAILED,
     INVALID_POOLS,
     NOT_ALLOCATABLE,
+    TIMED_OUT,
 )
+from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.results import alternatives_score
 from scheduler.kernel.devices.search import AllocationError
+from scheduler.kernel.snapshot import Snapshot
 from tests.support.claims import (
     DRIVER,
     a_claim,
@@ -393,3 +402,109 @@ def test_selectors_compare_capacities_as_quantities() -> None:
     claim = a_claim(exactly(selectors=[f'{memory}.compareTo(quantity("80Gi")) == 0']))
 
     assert chosen(allocate(devices, nodes, "n", claim)) == [["r=b"]]
+
+
+def test_what_a_search_found_holds_for_the_same_pools_around_the_nodes_own() -> None:
+    """Pools of many nodes are tried before and after the node's own pool; devices come and go."""
+    of_all = [
+        a_slice(pool, _gpus(2, attributes={"model": "common"}), allNodes=True) for pool in "az"
+    ]
+    own = a_slice("n", [a_device("own", attributes={"model": "own"})])
+    devices, nodes = cluster([*of_all, own]), nodes_of("n")
+    claim = a_claim(exactly("any", 2), exactly("own", selectors=[f'{MODEL} == "own"']))
+    last, second = (_in_use(pool, f"gpu-{i}") for pool, i in (("z", 1), ("a", 1)))
+
+    devices.allocate("last", last)
+    assert verdicts(devices, nodes, claim) == {"n": ALLOCATABLE}
+    assert chosen(allocate(devices, nodes, "n", claim)) == [["any=gpu-0", "any=gpu-1", "own=own"]]
+
+    devices.release("last")
+    devices.allocate("second", second)
+    assert verdicts(devices, nodes, claim) == {"n": ALLOCATABLE}
+    assert chosen(allocate(devices, nodes, "n", claim)) == [["any=gpu-0", "any=gpu-0", "own=own"]]
+
+
+def test_a_pool_becomes_valid_on_all_nodes_with_the_slice_of_one() -> None:
+    """A device that consumes unknown counters makes the pool invalid on nodes of other slices."""
+    consumed = [{"counterSet": "x", "counters": {"c": {"value": "1"}}}]
+    of_one = {"pool": "p", "count": 2}
+    broken = a_slice("b", [a_device("b0", consumesCounters=consumed)], nodeName="n2", **of_one)
+    mended = a_slice("b", [a_device("b0")], nodeName="n2", **of_one)
+    devices = cluster([a_slice("a", [a_device("a0")], nodeName="n1", **of_one), broken])
+    nodes, claim = nodes_of("n1", "n2"), a_claim(exactly())
+    assert verdicts(devices, nodes, claim) == {"n1": INVALID_POOLS, "n2": INVALID_POOLS}
+
+    devices.set_slice(mended)
+    assert verdicts(devices, nodes, claim) == {"n1": ALLOCATABLE, "n2": ALLOCATABLE}
+
+    devices.set_slice(broken)
+    assert verdicts(devices, nodes, claim) == {"n1": INVALID_POOLS, "n2": INVALID_POOLS}
+
+
+def _in_use(pool: str, device: str) -> AllocationResult:
+    result = {"request": "r", "driver": DRIVER, "pool": pool, "device": device}
+    return msgspec.convert({"devices": {"results": [result]}}, AllocationResult)
+
+
+def test_nodes_share_no_verdict_before_a_selector_is_evaluated_there() -> None:
+    """An expensive selector is evaluated over several attempts; nodes differ in what it says."""
+    names = [f"n{number}" for number in range(1500)]
+    devices, nodes = cluster(a_slice(name, [_known_as(name)]) for name in names), nodes_of(*names)
+    claim = a_claim(exactly(selectors=[_is_one_of(names[:3], names[-3:])]))
+    fits = {*names[:3], *names[-3:]}
+
+    seen = _until_evaluated(devices, nodes, claim)
+
+    assert len(seen) > 1
+    for answers in seen:
+        right = {name: ALLOCATABLE if name in fits else NOT_ALLOCATABLE for name in names}
+        assert {n for n, code in answers.items() if code not in (TIMED_OUT, right[n])} == set()
+    for name in ("n0", names[-1]):
+        assert chosen(allocate(devices, nodes, name, claim)) == [["r=gpu"]]
+
+
+def test_areas_share_no_verdict_before_a_selector_is_evaluated_there() -> None:
+    racks = {rack: [f"{rack}{number}" for number in range(750)] for rack in "cab"}
+    nodes = nodes_of("na", "nb", labels={"na": {"rack": "a"}, "nb": {"rack": "b"}})
+    slices = (
+        a_slice(name, [_known_as(name)], nodeSelector=_in_rack(rack))
+        for rack, names in racks.items()
+        for name in names
+    )
+    devices = cluster(slices)
+    claim = a_claim(exactly(selectors=[_is_one_of(racks["b"][-2:])]))
+
+    seen = _until_evaluated(devices, nodes, claim)
+
+    assert len(seen) > 1
+    assert {answers["na"] for answers in seen} == {TIMED_OUT, NOT_ALLOCATABLE}
+    assert {answers["nb"] for answers in seen} == {TIMED_OUT, ALLOCATABLE}
+    assert chosen(allocate(devices, nodes, "nb", claim)) == [["r=gpu"]]
+
+
+def _known_as(uuid: str) -> dict[str, Any]:
+    return a_device("gpu", attributes={"uuid": uuid})
+
+
+def _is_one_of(*uuids: Sequence[str]) -> str:
+    """An expression whose cost grows with the number of devices, times a thousand."""
+    listed = [*(f"x{number}" for number in range(900)), *chain(*uuids)]
+    texts = ",".join(f'"{uuid}"' for uuid in listed)
+    return f'[{texts}].exists(u, u == device.attributes["{DRIVER}"].uuid)'
+
+
+def _in_rack(rack: str) -> dict[str, Any]:
+    expressions = [{"key": "rack", "operator": "In", "values": [rack]}]
+    return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+
+
+def _until_evaluated(
+    devices: Devices, nodes: Snapshot, claim: ResourceClaim
+) -> list[dict[str, int]]:
+    """The verdicts of attempts, up to one in which no node timed out."""
+    seen = []
+    for _ in range(40):
+        seen.append(verdicts(devices, nodes, claim))
+        if TIMED_OUT not in seen[-1].values():
+            return seen
+    raise AssertionError("the selector is never evaluated")
