@@ -27,8 +27,8 @@ Rows: TypeAlias = slice | Indices
 """The rows of a column operation: a slice over all of them or over one, or indices."""
 
 _MIN_CAPACITY: Final = 64
-_REGION_KEYS: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
-_ZONE_KEYS: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_REGION_KEYS: Final = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_ZONE_KEYS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 
 
 class NodeTable:
@@ -288,7 +288,11 @@ class NodeTable:
 
 
 def _zone_key(labels: Mapping[str, str]) -> str:
-    """Region and zone of a node as one text, empty when it has neither."""
-    region = next((labels[key] for key in _REGION_KEYS if labels.get(key)), "")
-    zone = next((labels[key] for key in _ZONE_KEYS if labels.get(key)), "")
+    """Region and zone of a node as one text, empty when it has neither.
+
+    Source: k8s.io/component-helpers node/topology/helpers.go (GetZoneKey) v0.36.3. The deprecated
+    label counts if it is present, even if it is empty.
+    """
+    region = next((labels[key] for key in _REGION_KEYS if key in labels), "")
+    zone = next((labels[key] for key in _ZONE_KEYS if key in labels), "")
     return f"{region}:\x00:{zone}" if region or zone else ""

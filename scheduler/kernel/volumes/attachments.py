@@ -71,6 +71,7 @@ class Attachments:
         self._csi_nodes = csi_nodes
         self._in_use = in_use
         self._attached: defaultdict[str, dict[str, VolumeAttachment]] = defaultdict(dict)
+        self._capacity = 0
         self._used: dict[str, NDArray[np.float64]] = {}
         self._limit: dict[str, NDArray[np.float64]] = {}
         self._drivers_of: dict[int, tuple[str, ...]] = {}
@@ -196,11 +197,21 @@ class Attachments:
         stale.update(rows)
         stale.update(table.row_of[name] for name in self._stale_nodes if name in table.row_of)
         self._stale_nodes.clear()
+        if table.capacity > self._capacity:
+            self._grow(table.capacity)
         for row in stale:
-            self._work_out(row, table.names[row], table.capacity)
+            self._work_out(row, table.names[row])
         self._log, self._position = log, log.position
 
-    def _work_out(self, row: int, name: str, capacity: int) -> None:
+    def _grow(self, capacity: int) -> None:
+        """Extend the columns of all drivers: most new nodes have no limit for some of them."""
+        self._capacity = capacity
+        for columns, blank in ((self._limit, np.inf), (self._used, 0.0)):
+            for driver, column in columns.items():
+                columns[driver] = np.full(capacity, blank)
+                columns[driver][: len(column)] = column
+
+    def _work_out(self, row: int, name: str) -> None:
         for driver in self._drivers_of.pop(row, ()):
             self._limit[driver][row] = np.inf
             self._used[driver][row] = 0
@@ -218,20 +229,10 @@ class Attachments:
         for volume in held:
             self._holders[volume].add(row)
         for driver, limit in limits.items():
-            self._column(self._limit, driver, capacity, np.inf)[row] = limit
-            self._column(self._used, driver, capacity, 0.0)[row] = counts[driver]
-
-    def _column(
-        self, columns: dict[str, NDArray[np.float64]], driver: str, capacity: int, blank: float
-    ) -> NDArray[np.float64]:
-        """The column of a driver, made or grown where it is too short."""
-        column = columns.get(driver)
-        if column is None or len(column) < capacity:
-            grown = np.full(capacity, blank)
-            if column is not None:
-                grown[: len(column)] = column
-            column = columns[driver] = grown
-        return column
+            if driver not in self._limit:
+                self._limit[driver] = np.full(self._capacity, np.inf)
+                self._used[driver] = np.zeros(self._capacity)
+            self._limit[driver][row], self._used[driver][row] = limit, counts[driver]
 
     def _held(
         self, name: str, use: NodeUse, depends: str | None = None

@@ -646,3 +646,14 @@ def test_selectors_that_select_nothing_and_everything() -> None:
     ending = make_pod_info("p", namespace="red", labels={"a": "1"}, deletion_timestamp="2026")
     assert matches(PodSelector(frozenset({"red"}), a), ending)
     assert not matches(PodSelector(frozenset({"red"}), a, skip_terminating=True), ending)
+
+
+def test_nodes_of_several_zones_take_turns() -> None:
+    """The deprecated label of a zone counts before the present one, also if it is empty."""
+    old, new = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
+    labels = [{new: "x", old: "a"}, {new: "x", old: "a"}, {new: "x", old: ""}, {new: "x"}]
+    nodes = [make_node(f"n{number}", labels=each) for number, each in enumerate(labels)]
+
+    table = make_snapshot(nodes).table
+
+    assert [table.names[row] for row in table.node_order()] == ["n0", "n2", "n3", "n1"]

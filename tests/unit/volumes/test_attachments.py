@@ -63,6 +63,23 @@ def test_a_volume_counts_once_however_many_pods_of_a_node_use_it() -> None:
     assert is_over(catalog, snapshot, "a", "b") == ["n", "m"]
 
 
+def test_nodes_without_the_driver_may_come_in_any_number() -> None:
+    """The node of an autoscaler has no CSINode for a while: no limit applies there."""
+    catalog = make_catalog(
+        FAST, csi_volume("pv-a"), csi_volume("pv-b"),
+        bound_claim("a", "pv-a"), bound_claim("b", "pv-b"), make_csi_node("n", {DRIVER: 1}),
+    )  # fmt: skip
+    snapshot = cluster_of([make_node("n")], [on("n", "p", "a")])
+    assert is_over(catalog, snapshot, "b") == ["n"]
+
+    for number in range(300):
+        info = make_node_info(make_node(f"new-{number}"))
+        snapshot.update([NodeSet(info, info.node)])
+        assert is_over(catalog, snapshot, "b") == ["n"]
+    tell(catalog, None, make_csi_node("new-299", {DRIVER: 0}))
+    assert is_over(catalog, snapshot, "b") == ["n", "new-299"]
+
+
 def test_a_volume_left_attached_still_takes_its_place() -> None:
     """Until it is detached; one that a pod of the node uses is not counted twice."""
     attached = make_attachment("pv-b", "n", DRIVER)
