@@ -155,7 +155,10 @@ class QueueUnderTest:
     ) -> QueuedPodInfo:
         """End an attempt: rejected by these plugins, or with an error when none is given."""
         failure = Failure(
-            "", unschedulable_plugins=frozenset(plugins), pending_plugins=frozenset(pending)
+            "",
+            unschedulable_plugins=frozenset(plugins),
+            pending_plugins=frozenset(pending),
+            fits_nowhere=bool(plugins),
         )
         assert self.queue.add_unschedulable_if_not_present(queued, failure)
         return queued

@@ -101,6 +101,10 @@ class PendingExtenderCalls:
                 self._waiting.discard(number)
                 self._asking.add(number)
                 self._core.queue.begin_scheduling_cycle(attempt.pod.uid)
+                newest = self._core.queue.get(attempt.pod.uid)
+                if newest is not None:
+                    # As in the active queue: the queue collected no events in the meantime.
+                    attempt.queued.pod_info = newest
                 return attempt
         return None
 

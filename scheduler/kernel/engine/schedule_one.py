@@ -215,7 +215,8 @@ class SchedulingLoop:
             nominated = None if attempt.framework.plugins.post_filter else ""
             failure = self._placing.fit_error(attempt, diagnosis, nominated)
         else:
-            if status.is_success:
+            # The profile of the pod may have been removed while extenders were asked.
+            if status.is_success and self._core.queue.get(attempt.pod.uid) is not None:
                 if self._extender_calls.ask_about_candidates(attempt, result.candidates):
                     return None
                 self._preemption_executor.begin(attempt.pod, result)

@@ -104,6 +104,7 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
         waits_out: whether its last attempt took so long that it is not tried before its back-off is
             over, even if no other pod is ready.
         excess: the request that exceeds every node, if the last rejection found one.
+        fits_nowhere: whether the last rejection may hold for equal pods; see `Failure`.
     """
 
     pod_info: PodInfo
@@ -123,6 +124,7 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
     was_flushed: bool = False
     waits_out: bool = False
     excess: Excess | None = None
+    fits_nowhere: bool = False
 
     @property
     def may_come_early(self) -> bool:

@@ -36,14 +36,19 @@ class EquivalenceKey(msgspec.Struct, frozen=True):
 
 
 def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
-    """The key of a pod; it `shares` if plugins judge equal pods alike and it is not nominated."""
+    """The key of a pod; it `shares` if plugins judge equal pods alike and it is not nominated.
+
+    A pod that an extender, Reserve or Permit has rejected shares nothing: they may answer
+    differently about an equal pod, and a chain of probes would not end.
+    """
+    shares &= queued.fits_nowhere and not (queued.pending_plugins or queued.gating_plugin)
     return EquivalenceKey(
         queued.pod_info.kind,
         queued.unschedulable_plugins,
         queued.pending_plugins,
         queued.gating_plugin,
         queued.excess,
-        shares and not (queued.pending_plugins or queued.gating_plugin),
+        shares,
     )
 
 
@@ -148,4 +153,6 @@ class EquivalentPods:
         registered for may move it.
         """
         gating_plugin = self.key.gating_plugin
-        return not gating_plugin or gating_plugin in interest.of(self.profile).hints
+        if gating_plugin:
+            return gating_plugin in interest.of(self.profile).hints
+        return interest.concerns(self.profile, self.rejectors)

@@ -62,6 +62,10 @@ class Interest(msgspec.Struct, frozen=True):
         """The registrations of one profile's plugins."""
         return self.by_profile.get(profile, _NO_INTEREST)
 
+    def concerns(self, profile: str, rejectors: frozenset[str]) -> bool:
+        """Whether one of the plugins that rejected a pod registered for the event."""
+        return self.is_wildcard or not rejectors.isdisjoint(self.of(profile).hints)
+
 
 class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
     """An event that happened, with its object before and after.

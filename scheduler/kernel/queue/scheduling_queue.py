@@ -315,7 +315,7 @@ class SchedulingQueue(QueuedPods):
         self._known[uid] = queued
         queued.pod_info = latest
         queued.unschedulable_plugins = failure.unschedulable_plugins
-        queued.pending_plugins = failure.pending_plugins
+        queued.pending_plugins, queued.fits_nowhere = failure.pending_plugins, failure.fits_nowhere
         queued.last_failure, queued.excess = failure.message, failure.excess
         if queued.unschedulable_plugins or queued.pending_plugins:
             queued.unschedulable_count += 1
@@ -333,6 +333,9 @@ class SchedulingQueue(QueuedPods):
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
             self._waking.end_probe(uid, ProbeEnd.REJECTED if is_known else ProbeEnd.OTHER)
+        elif not failure.fits_nowhere:
+            # In back-off, it may fail again and again; equal pods may not.
+            self._waking.end_probe(uid)
         if queued.unschedulable_plugins:
             self._active.note_rejection()
         return True

@@ -274,6 +274,23 @@ def test_so_many_ask_at_a_time_and_the_most_important_comes_next() -> None:
     assert engine.attempt(low).extender_calls is not None
 
 
+def test_a_pod_in_line_is_tried_as_it_is_at_its_turn() -> None:
+    """It changed while it waited in line, where it learns of no event."""
+    engine = Asking(extender(filter_verb="f", managed_resources=()), room=1000)
+    for number in range(MAX_ASKING):
+        engine.add(f"p{number}")
+    last = engine.add("z-last", labels={"version": "old"})
+
+    engine.set(make_pod_info("z-last", scheduler_name="test", labels={"version": "new"}))
+    engine.say(Filtered(("a",)), engine.asks[5])
+    engine.run()
+
+    assert engine.stage(last) == "asking"
+    asked = engine.engine.attempts.extender_calls.question(engine.asks[-1].question)
+    assert asked is not None
+    assert (asked[1].name, asked[1].labels) == ("z-last", {"version": "new"})
+
+
 def test_one_that_is_left_alone_is_not_asked() -> None:
     """The pod goes by without it, until the time is over."""
     engine = Asking(extender(filter_verb="f", ignorable=True), room=99)
@@ -369,6 +386,21 @@ def test_what_does_not_help_any_more_is_not_done() -> None:
     engine.say(Preempted({"a": MetaVictims((va.uid,))}))
 
     assert not engine.all(Evict)
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_no_pod_dies_for_one_whose_profile_was_removed(is_dropped: bool) -> None:
+    """The configuration changed while extenders were asked; the attempt still ends."""
+    engine = Asking(FILTERS, nodes=("a", "b"))
+    victim = engine.on("b", "vb")
+    high = engine.add("high", priority=9)
+    assert engine.stage(high) == "asking"
+
+    if is_dropped:
+        engine.engine.core.queue.delete(high)
+    engine.say(Filtered(()))
+
+    assert [evict.uid for evict in engine.all(Evict)] == ([] if is_dropped else [victim.uid])
 
 
 # --- binding --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from scheduler.kernel.framework.events import (
     QueueingHint,
 )
 from scheduler.kernel.framework.types import Excess, Failure, QueuedPodInfo
-from scheduler.kernel.queue.waking import KEPT
+from scheduler.kernel.queue.waking import KEPT, QUESTIONS_AT_ONCE
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
 
@@ -68,6 +68,13 @@ class Equals(QueueUnderTest):
             version=(self.version,),
             since=self.clock.monotonic(),
         )
+        self.queue.add_unschedulable_if_not_present(queued, failure)
+        self.queue.validate()
+
+    def put_back_alone(self, queued: QueuedPodInfo, *, is_rejection: bool = True) -> None:
+        """Put back a pod for a reason that need not hold for equal pods."""
+        plugins = frozenset({"Fit"}) if is_rejection else frozenset()
+        failure = Failure("", is_rejection=is_rejection, unschedulable_plugins=plugins)
         self.queue.add_unschedulable_if_not_present(queued, failure)
         self.queue.validate()
 
@@ -178,6 +185,69 @@ def test_other_reasons_are_told_to_all() -> None:
     assert following.pod_info.name == "b"
     assert known is not None
     assert known.unschedulable_plugins == {"Taint"}
+
+
+def test_many_events_wake_no_pod_whose_plugins_wait_for_others() -> None:
+    """A pass is under way when they come; the next one reaches the pod for another event."""
+    skip = lambda *_: QueueingHint.SKIP  # noqa: E731
+    events = {
+        "Slow": (registered(EventResource.NODE, ActionType.ADD, skip),),
+        "Fit": (registered(EventResource.POD, ActionType.DELETE),),
+        "Taint": (registered(EventResource.NODE, ActionType.UPDATE_NODE_TAINT, skip),),
+    }
+    queue = Equals(events)
+    for number in range(2 * QUESTIONS_AT_ONCE):
+        queue.add(f"slow-{number}", labels={"number": str(number)})
+        queue.reject("Slow")
+    queue.add("tainted")
+    queue.reject("Taint")
+    queue.add("other", labels={"number": "none"})
+    queue.reject("Fit")
+
+    node = make_node("n")
+    queue.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node)
+    queue.queue.move_all_to_active_or_backoff_queue(NODE_TAINT, node, node)
+    for _ in range(KEPT + 1):
+        queue.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, GONE, None)
+    queue.clock.advance(20.0)
+    for _ in range(20):
+        queue.queue.flush_backoff_completed()
+
+    assert queue.active() == ["other"]
+
+
+def test_pods_that_were_rejected_for_themselves_are_woken_for_themselves() -> None:
+    """An extender, Reserve or Permit rejects them: each is tried once for an event."""
+    queue = Equals()
+    queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.put_back_alone(queue.pop())
+
+    queue.wake()
+    woken = queue.active()
+    tried = [queue.pop() for _ in woken]
+    for each in tried:
+        queue.put_back_alone(each)
+
+    assert (woken, queue.active()) == (["a", "b", "c"], [])
+    assert queue.queue.pop() is None
+
+
+@pytest.mark.parametrize("is_rejection", [True, False])
+def test_a_chain_of_probes_ends_with_its_group(is_rejection: bool) -> None:
+    """Each probe finds a place, and then fails: in Permit, or with an error."""
+    queue = Equals()
+    queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.reject()
+
+    queue.wake()
+    tried = []
+    while (queued := queue.queue.pop()) is not None and len(tried) < 10:
+        tried.append(queued.pod_info.name)
+        queue.put_back_alone(queued, is_rejection=is_rejection)
+
+    assert tried == ["a", "b", "c"]
 
 
 def test_pods_with_a_nomination_are_not_equal_to_others() -> None:
