@@ -212,9 +212,13 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     An existing pod keeps its node, an existing claim its volume or devices. The pods of an existing
     workload are replaced.
     """
-    made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
     _remove_pods(
-        objects, [p for p in objects.pods if any(_is_made_by(p, *workload) for workload in made)]
+        objects,
+        [
+            pod
+            for pod in objects.pods
+            if any(_is_made_by(pod, *workload) for workload in others.workloads)
+        ],
     )
     for node in others.nodes:
         put_node(objects, node)
@@ -356,10 +360,8 @@ def _is_the_pod(pod: PodInfo, name: str) -> bool:
     return pod.name == name
 
 
-def _is_made_by(pod: PodInfo, namespace: str, kind: str, name: str) -> bool:
-    return pod.namespace == namespace and (
-        _is_of(kind)(pod, name) or (kind == "ReplicaSet" and _is_of(_BY_DEPLOYMENT)(pod, name))
-    )
+def _is_made_by(pod: PodInfo, kind: str, namespace: str, name: str) -> bool:
+    return pod.namespace == namespace and _is_of(kind)(pod, name)
 
 
 def _is_of(kind: str) -> Callable[[PodInfo, str], bool]:

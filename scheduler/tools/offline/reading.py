@@ -98,6 +98,7 @@ class ClusterObjects:
         pods: non-terminal pods, by namespace and name.
         namespaces: all namespaces.
         watched: kind and object of the other objects, which plugins watch.
+        workloads: kind, namespace and name of the workloads that were read as their pods.
         written_nodes: nodes with all fields, by name.
         written_pods: pods with all fields, by UID.
         warnings: likely mistakes in objects, which are read or left out.
@@ -112,6 +113,7 @@ class ClusterObjects:
         self.pods: list[PodInfo] = []
         self.namespaces: list[Namespace] = []
         self.watched: list[tuple[ObjectKind, Any]] = []
+        self.workloads: set[tuple[str, str, str]] = set()
         self.written_nodes: dict[str, Written] = {}
         self.written_pods: dict[str, Written] = {}
         self.warnings: list[str] = []
@@ -311,6 +313,10 @@ class _Collector:
         objects.watched += (
             (declared, found) for (declared, *_), found in self._read_for_plugins.items()
         )
+        objects.workloads = {
+            (raw["kind"], str(raw["metadata"]["namespace"]), str(raw["metadata"]["name"]))
+            for raw, _ in self._workloads
+        }
         objects.written_nodes = self._written_nodes
         objects.written_pods = self._written_pods
         objects.durations = self._durations

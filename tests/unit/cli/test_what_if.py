@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from scheduler.config.write import to_object
+from scheduler.daemon.recording.files import whole_file
+from scheduler.daemon.recording.records import Writer
 from scheduler.tools.cli.capacity import capacity
 from scheduler.tools.cli.what_if import what_if
+from scheduler.tools.offline.cluster import Profiles, events_of
+from scheduler.tools.offline.reading import objects_from_documents
 from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
+from tests.support.recordings import make_header
 
 
 def run(*arguments: str) -> Result:
@@ -177,3 +183,22 @@ def test_capacity_asks_which_pod_is_meant(cluster: str, tmp_path: Path) -> None:
         result = count("-f", cluster, *options)
         assert result.exit_code == 2
         assert message in result.stderr
+
+
+def test_capacity_counts_the_running_pods_of_a_described_workload(tmp_path: Path) -> None:
+    """They take their room, as all pods that have a node do."""
+    profiles, lines, writer = Profiles(None), bytearray(), Writer()
+    engine = profiles.engine(0)
+    documents = [("test", node_manifest("a")), ("test", replica(0, "a"))]
+    for event in events_of(objects_from_documents(documents)):
+        writer.write(lines, event, 0.0, engine.handle(event, 0.0))
+    header = make_header(configuration=to_object(profiles.config), version="", clock=0.0)
+    recording = tmp_path / "one.recording"
+    recording.write_bytes(whole_file(header, lines))
+    spec = pod_manifest("x", requests={"cpu": "1"}, schedulerName="default-scheduler")["spec"]
+    workload = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}}
+    file = write_list(tmp_path / "w.json", {**workload, "spec": {"template": {"spec": spec}}})
+
+    found = json.loads(count("--recording", str(recording), "-f", file, "-o", "json").stdout)
+
+    assert found["fits"] == 1

@@ -250,6 +250,45 @@ def test_applied_objects_replace_those_of_the_same_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("Deployment", {"replicas": 0}),
+        ("StatefulSet", {"replicas": 0}),
+        ("Job", {"suspend": True}),
+        ("DaemonSet", {}),
+    ],
+)
+def test_an_applied_workload_without_pods_leaves_none(kind: str, spec: Manifest) -> None:
+    """The pods of other workloads, kinds and namespaces stay."""
+    by = "ReplicaSet" if kind == "Deployment" else kind
+    own = owned("old", by, f"web-{HASH}" if kind == "Deployment" else "web", "a")
+    objects = read(
+        node_manifest("a"),
+        own,
+        owned("other", by, "other", "a"),
+        owned("kind", "ReplicationController", "web", "a"),
+        {**own, "metadata": {**own["metadata"], "namespace": "there"}},
+    )
+    template = {"spec": {**pod_manifest("x")["spec"], "nodeSelector": {"disk": "none"}}}
+    workload = {"kind": kind, "metadata": {"name": "web"}, "spec": {**spec, "template": template}}
+    workload["apiVersion"] = "batch/v1" if kind == "Job" else "apps/v1"
+
+    asked(objects, partial(changed.apply, others=read(workload)))
+
+    names = [f"{pod.namespace}/{pod.name}" for pod in objects.pods]
+    assert names == ["default/kind", "default/other", "there/old"]
+
+
+def test_an_applied_pod_of_a_workload_replaces_no_other() -> None:
+    """Its file has no workload."""
+    objects = read(node_manifest("a"), web(0, "a"), web(1, "a"))
+
+    asked(objects, partial(changed.apply, others=read(web(1), web(2))))
+
+    assert [pod.name for pod in objects.pods] == [f"web-{HASH}-{i}" for i in range(3)]
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (partial(changed.drain, name="x"), "--drain: there is no node 'x'"),
