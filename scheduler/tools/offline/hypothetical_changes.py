@@ -162,7 +162,7 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
     """Scale a workload, KIND/[NAMESPACE/]NAME, to a number of pods.
 
     New pods are like existing ones. Removed are those that the ReplicaSet controller removes first:
-    pods without a node, then the newest.
+    pods without a node, then the newest. Pods that are being deleted do not count.
 
     Raises:
         InputError: the workload has no pods.
@@ -171,16 +171,17 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
     members = _members(objects, workload, about)
     if not members:
         raise InputError(f"{about}: it has no pod that others could be like; use --apply FILE")
-    if len(members) > replicas:
-        members.sort(key=_first_to_go)
-        _remove_pods(objects, members[: len(members) - replicas])
+    living = [pod for pod in members if not pod.is_terminating]
+    if len(living) > replicas:
+        living.sort(key=_first_to_go)
+        _remove_pods(objects, living[: len(living) - replicas])
         return []
-    newest = members[-1]
+    newest = (living or members)[-1]
     taken = {pod.key for pod in objects.pods}
     base = f"{newest.name}-new"
     names = (f"{base}-{i}" for i in range(len(taken) + replicas))
     free = (name for name in names if f"{newest.namespace}/{name}" not in taken)
-    more = (name for name, _ in zip(free, range(replicas - len(members)), strict=False))
+    more = (name for name, _ in zip(free, range(replicas - len(living)), strict=False))
     _add_pods(objects, [(copy_of(newest, name), newest) for name in more])
     return []
 

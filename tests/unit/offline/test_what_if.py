@@ -204,6 +204,37 @@ def test_a_workload_shrinks_by_pods_that_wait_then_by_the_youngest() -> None:
     assert [pod.name for pod in objects.pods] == [f"web-{HASH}-0", f"web-{HASH}-2"]
 
 
+@pytest.mark.parametrize(
+    ("replicas", "names"),
+    [(1, {"gone", "old"}), (2, {"gone", "old", "new"}), (3, {"gone", "old", "new", "new-new-0"})],
+)
+def test_pods_that_are_being_deleted_are_no_replicas(replicas: int, names: set[str]) -> None:
+    """They are neither counted nor removed, nor what others are like."""
+    gone = owned("gone", "ReplicaSet", "web", "a", created="2026-01-03T00:00:00Z")
+    gone["metadata"]["deletionTimestamp"] = "2026-01-04T00:00:00Z"
+    objects = read(
+        node_manifest("a"),
+        owned("old", "ReplicaSet", "web", "a", created="2026-01-01T00:00:00Z"),
+        owned("new", "ReplicaSet", "web", "a", created="2026-01-02T00:00:00Z"),
+        gone,
+    )
+
+    asked(objects, partial(changed.scale, workload="rs/web", replicas=replicas))
+
+    assert {pod.name for pod in objects.pods} == names
+
+
+def test_a_workload_whose_pods_are_all_being_deleted_grows() -> None:
+    """Then its new pods are like those."""
+    gone = web(0, "a")
+    gone["metadata"]["deletionTimestamp"] = "2026-01-04T00:00:00Z"
+    objects = read(node_manifest("a"), gone)
+
+    found = asked(objects, partial(changed.scale, workload="deploy/web", replicas=1))
+
+    assert moves(found) == {f"web-{HASH}-0-new-0": (None, "a")}
+
+
 def test_what_is_deleted_is_gone() -> None:
     """A pod, a workload's pods, a node with what only ran there."""
 
