@@ -45,7 +45,13 @@ from scheduler.tools.offline.workloads import (
     pods_of,
 )
 
-__all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
+__all__ = [
+    "ClusterObjects",
+    "InputError",
+    "documents_from_text",
+    "objects_beside",
+    "objects_from_documents",
+]
 
 _GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
     kind.declared.api_version: kind for kind in POD_GROUPS.places
@@ -443,6 +449,27 @@ def objects_from_documents(
     if is_whole:
         objects.warnings += missing_nodes(objects.nodes, objects.pods)
     return objects
+
+
+def objects_beside(
+    cluster: ClusterObjects,
+    documents: Iterable[tuple[str, Any]],
+    admission: Admission,
+    watched: Iterable[ObjectKind],
+) -> ClusterObjects:
+    """Return the submitted objects in documents; DaemonSets have pods on the cluster's nodes.
+
+    Raises:
+        InputError: a document cannot be read.
+    """
+    return objects_from_documents(
+        documents,
+        admission=admission,
+        nodes=cluster.nodes,
+        pods=cluster.pods,
+        watched=watched,
+        is_whole=False,
+    )
 
 
 def _end_of_run(pod: Mapping[str, Any]) -> float | None:

@@ -136,6 +136,55 @@ def test_an_applied_file_needs_no_nodes(cluster: str, tmp_path: Path) -> None:
     assert "nodeSelectr" in warning
 
 
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        (("--add-nodes", "2", "--like", "a"), {"a", "b", "a-new-0", "a-new-1"}),
+        (("--delete", "node/a"), {"b"}),
+        (("--remove-taint", "gpu"), {"a", "b", "t"}),
+        (("--label", "l:disk=ssd"), {"a", "b", "l"}),
+        (("--apply", "{}/node.json"), {"a", "b", "new"}),
+    ],
+)
+def test_an_applied_daemon_set_has_its_pods_on_the_changed_nodes(
+    tmp_path: Path, options: tuple[str, ...], nodes: set[str]
+) -> None:
+    """--apply comes last, and its files come in their order."""
+    ssd = {"labels": {"disk": "ssd"}}
+    taint = {"key": "gpu", "effect": "NoSchedule"}
+    cluster = write_list(
+        tmp_path / "cluster.json",
+        *(node_manifest(name, **ssd) for name in ("a", "b")),
+        node_manifest("t", taints=[taint], **ssd),
+        node_manifest("l"),
+    )
+    write_list(tmp_path / "node.json", node_manifest("new", **ssd))
+    template = {"spec": pod_manifest("x", nodeSelector={"disk": "ssd"})["spec"]}
+    daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}}
+    file = write_list(tmp_path / "ds.json", {**daemon_set, "spec": {"template": template}})
+    options = tuple(option.format(tmp_path) for option in options)
+
+    found = json.loads(run("-f", cluster, *options, "--apply", file, "-o", "json").stdout)
+
+    assert {each["node"] for each in found["placements"]} == nodes
+    assert found["homeless"] == []
+
+
+def test_an_applied_file_uses_the_classes_of_earlier_ones(cluster: str, tmp_path: Path) -> None:
+    """As if each were submitted after the other; each warning comes once."""
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 9}
+    first = write_list(tmp_path / "1.json", {**urgent, "metadata": {"name": "urgent"}})
+    pod = pod_manifest("new", requests={"cpu": "3"}, priorityClassName="urgent", typo=1)
+    second = write_list(tmp_path / "2.json", pod)
+
+    found = json.loads(run("-f", cluster, "--apply", first, "--apply", second, "-o", "json").stdout)
+
+    [placement] = [each for each in found["placements"] if each["pod"] == "default/new"]
+    assert len(placement["victims"]) == 1
+    [warning] = found["warnings"]
+    assert "typo" in warning
+
+
 def test_a_renamed_copy_of_a_running_pod_takes_no_room_from_it(tmp_path: Path) -> None:
     """Its UID is that of the original, which stays where it is."""
     original = pod_manifest("a", requests={"cpu": "3"}, nodeName="n")
