@@ -333,7 +333,17 @@ def test_an_applied_pod_of_a_workload_replaces_no_other() -> None:
         ),
         (partial(changed.scale, workload="web", replicas=1), "expected KIND/"),
         (partial(changed.scale, workload="gadget/web", replicas=1), "expected KIND/"),
-        (partial(changed.delete, what="pod/x"), "there is no such Pod"),
+        (
+            partial(changed.scale, workload="deploy/webs", replicas=1),
+            'use --apply FILE; did you mean "web"',
+        ),
+        (partial(changed.delete, what="pod/x"), "there is no such Pod, or it has no pods$"),
+        (partial(changed.delete, what="deploy/webs"), 'or it has no pods; did you mean "web"'),
+        (
+            partial(changed.delete, what=f"rs/default/web-{HASH[:-1]}"),
+            f'did you mean "web-{HASH}"',
+        ),
+        (partial(changed.delete, what="deploy/other/webs"), "or it has no pods$"),
         (partial(changed.delete, what="node/x"), "there is no node 'x'"),
     ],
 )
