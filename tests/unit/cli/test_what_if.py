@@ -111,6 +111,7 @@ def test_what_cannot_be_is_one_message(
         (("--certificate-authority", "x"), "are about a daemon: expected --daemon URL"),
         (("--insecure-skip-tls-verify",), "are about a daemon: expected --daemon URL"),
         (("--recording", ".", "--daemon", "https://x"), "expected one of --daemon URL"),
+        (("--recording", "x" * 999), "x: File name too long"),
         (("--recording", ".", "--kubeconfig", "y"), "--recording reads no cluster: leave out"),
     ],
 )
