@@ -1,7 +1,7 @@
 """A cluster in memory for tests, which add objects, schedule pods and advance the clock."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from scheduler.config.types import API_VERSION, KIND
 from scheduler.daemon.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.daemon.recording.files import Recording
 from scheduler.daemon.recording.replay import restore
-from scheduler.kernel.engine.events import Activate, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.events import Activate, ObjectSet, Tick
 from scheduler.kernel.framework.handle import StateT
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.testing.decision import Decision
@@ -30,6 +30,7 @@ from scheduler.tools.offline.cluster import (
 from scheduler.tools.offline.configured import name_problem
 from scheduler.tools.offline.documents import documents_from_text, items_of
 from scheduler.tools.offline.reading import ClusterObjects, objects_from_documents
+from scheduler.tools.offline.recorded import recorded_engine
 from scheduler.tools.offline.strictness import unknown_fields
 
 _FILES: Final = (".yaml", ".yml", ".json")
@@ -112,13 +113,13 @@ class Cluster:
             self._add(each)
 
     def delete(self, name: str, namespace: str = "default") -> None:
-        """Delete a pod, without a grace period.
+        """Delete a pod, without a grace period; its claims are free then.
 
         Raises:
             ClusterError: there is no such pod.
         """
         pod = self.pod(f"{namespace}/{name}")
-        self._ready.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
+        self._ready.delete(pod.namespace, pod.name, pod.uid)
 
     def replay(self, *files: str | Path, until: float | None = None) -> None:
         """Replay a recording, and continue from its state.
@@ -134,8 +135,10 @@ class Cluster:
         self._check_empty("replay")
         recording = Recording([Path(file) for file in files])
         header = recording.header
-        self._document, self._seed = header.configuration, header.seed
-        world = self._ready
+        self._document = header.configuration
+        profiles = self._profiles(header.feature_gates)
+        engine = recorded_engine(profiles, header, with_extenders=False)
+        world = self._world = SimulatedCluster(profiles, engine, self.reports)
         end = None if until is None else header.clock + until
         records = (record for record in recording if end is None or record.time <= end)
         if header.is_complete:
@@ -268,10 +271,12 @@ class Cluster:
     @property
     def _ready(self) -> SimulatedCluster:
         if self._world is None:
-            self._world = SimulatedCluster(self._profiles(), self._seed, self.reports)
+            profiles = self._profiles()
+            engine = profiles.engine(self._seed, with_extenders=False)
+            self._world = SimulatedCluster(profiles, engine, self.reports)
         return self._world
 
-    def _profiles(self) -> Profiles:
+    def _profiles(self, feature_gates: Collection[str] = ()) -> Profiles:
         plugins = out_of_tree_plugins(self._plugins)
         config = load_object(
             self._document,
@@ -279,6 +284,7 @@ class Cluster:
             out_of_tree=own_plugins(plugins),
             args_types=args_types_of(plugins),
             default_scheduler_name=DEFAULT_PROFILE,
+            feature_gates=feature_gates,
         )
         written = self._document.get("profiles") or [{}]
         return Profiles(config, plugins, is_named=bool(written[0].get("schedulerName")))

@@ -11,6 +11,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, LogError
 from scheduler.testing.decision import Decision
@@ -27,10 +28,10 @@ class ClusterError(SchedulerError):
 
 
 class SimulatedCluster(Driving):
-    """An engine, and the objects that result from its instructions."""
+    """An engine of these profiles, and the objects that result from its instructions."""
 
-    def __init__(self, profiles: Profiles, seed: int, reports: list[str]) -> None:
-        super().__init__(profiles.engine(seed, with_extenders=False))
+    def __init__(self, profiles: Profiles, engine: Engine, reports: list[str]) -> None:
+        super().__init__(engine)
         self.profiles = profiles
         self.refusal = ""
         self._reports = reports

@@ -81,7 +81,7 @@ def _read(
         return objects, _pod(objects, like), profiles, notices
     described = beside.read_beside(documents, objects, profiles)
     pod = _pod(described, like)
-    described.pods = []
+    described.pods, described.workloads = [], set()
     hypothetical_changes.apply(objects, described)
     return objects, pod, profiles, notices
 

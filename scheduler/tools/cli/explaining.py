@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
+from os.path import isfile
 from typing import Final
 
 import click
@@ -153,7 +153,7 @@ def _chosen_pods(
 def _no_such_pod(name: str, within: Iterable[PodInfo], pods: Iterable[PodInfo]) -> InputError:
     """Make the error about a name that no pod has; `within` are the pods of the namespace."""
     missing = f"{name}: there is no such pod, or it has ended"
-    if Path(name).is_file():
+    if isfile(name):  # noqa: PTH113 - `Path` raises for unreachable paths
         return InputError(f"{missing}; a file is given with -f")
     if name.count("/") > 1 or not all(name.split("/")):
         return InputError(f"expected the name of a pod, [NAMESPACE/]POD, got {name!r}")
@@ -308,7 +308,7 @@ def print_pages(
             outcome.note(judgement, pod)
             framework, nodes = asked.framework_of(pod), asked.cluster.snapshot.table.count
             report = page_report(pod, judgement, framework, nodes, together.group_of(pod))
-            pages[equal] = pod_page(report, judgement, now)
+            pages[equal] = pod_page(report, judgement, now, only=wanted.nodes)
     if not pages:
         raise InputError("no pod waits for a node: name a pod")
     each = [

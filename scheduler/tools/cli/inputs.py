@@ -4,6 +4,7 @@ import gzip
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from os.path import isdir, isfile
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -135,14 +136,13 @@ def _source(name: str) -> str:
 def _without_directories(names: Iterable[str]) -> Iterator[str]:
     """Yield the names, with the files of a directory in its place, in the order of their paths."""
     for name in names:
-        path = Path(name)
-        if name == STANDARD_INPUT or not path.is_dir():
+        if name == STANDARD_INPUT or not isdir(name):  # noqa: PTH112 - `Path` raises for unreachable paths
             yield name
             continue
         found = [
             str(file)
-            for file in sorted(path.rglob("*"))
-            if file.name.endswith(_SUFFIXES) and file.is_file()
+            for file in sorted(Path(name).rglob("*"))
+            if file.name.endswith(_SUFFIXES) and isfile(file)  # noqa: PTH113 - `Path` raises for unreachable paths
         ]
         if not found:
             raise InputError(f"{name}: no file in this directory ends in {', '.join(_SUFFIXES)}")

@@ -1,6 +1,6 @@
 """Builds the data of the page "Pod" from an answer: the JSON of `explain`, and sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
@@ -121,6 +121,7 @@ def pod_page(
     now: datetime,
     *,
     state: SchedulingState | None = None,
+    only: Collection[str] = (),
 ) -> PodPage:
     """Build the page of a pod.
 
@@ -129,11 +130,12 @@ def pod_page(
         judgement: the profile's verdict, with every rejection.
         now: the time of the page.
         state: the scheduling state of the pod, if known.
+        only: the nodes to list; all without any.
     """
     pod = report.pod
     created = pod.pod.metadata.creation_timestamp
     return PodPage(
-        (judgement.json(),),
+        (judgement.json(only),),
         _words(report),
         About(
             pod.node_name,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from os.path import isdir
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,7 +29,7 @@ def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
         SchedulerError: there is no recording, there are several, or it cannot be read.
     """
     [first, *more] = paths
-    if not first.is_dir():
+    if not isdir(first):  # noqa: PTH112 - `Path` raises for unreachable paths
         return Recording(paths)
     if more:
         raise InputError(f"{first}: name one directory, or files")

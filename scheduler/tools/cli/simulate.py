@@ -79,11 +79,11 @@ def simulate(
         outcome = simulate_pods(cluster, progress)
     if output == "json":
         print_line(outcome)
-        return
-    _print(outcome, seed)
-    after = utilisation_of(cluster.snapshot)
-    if cluster.snapshot.table.count:
-        print_use(changed(before, after), after.nodes)
+    else:
+        _print(outcome, seed)
+        after = utilisation_of(cluster.snapshot)
+        if cluster.snapshot.table.count:
+            print_use(changed(before, after), after.nodes)
     _print_notes(cluster, notices)
 
 

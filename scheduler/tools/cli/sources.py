@@ -18,7 +18,12 @@ from scheduler.tools.cli.options import cluster_options
 from scheduler.tools.cli.recordings import RecordedSource
 from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.cluster import Profiles
-from scheduler.tools.offline.reading import ClusterObjects, InputError, objects_from_documents
+from scheduler.tools.offline.reading import (
+    ClusterObjects,
+    InputError,
+    objects_beside,
+    objects_from_documents,
+)
 from scheduler.tools.offline.recorded import recorded_profiles
 
 
@@ -102,14 +107,7 @@ class InputSource(msgspec.Struct, frozen=True):
             SchedulerError: a document, or the cluster, cannot be read.
         """
         admission, problems = self.admission_beside(cluster)
-        found = objects_from_documents(
-            documents,
-            admission=admission,
-            nodes=cluster.nodes,
-            pods=cluster.pods,
-            watched=profiles.watched,
-            is_whole=False,
-        )
+        found = objects_beside(cluster, documents, admission, profiles.watched)
         found.warnings += problems
         return found
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Final
 
 import click
@@ -15,7 +14,7 @@ from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.tools.offline import hypothetical_changes
-from scheduler.tools.offline.asked_changes import AddedNodes, changes_of
+from scheduler.tools.offline.asked_changes import AddedNodes, applying, changes_of, readers_of
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.what_if import WhatIfResult
 from scheduler.tools.offline.what_if_page import WhatIfPage, what_if_page
@@ -169,9 +168,10 @@ def what_if(  # noqa: PLR0913 - one argument per option
             )
         documents = [read_documents([file]) for file in applied]
         objects, profiles, notices = source.read()
-        for each in documents:
-            added = source.read_beside(each, objects, profiles)
-            changes.append(partial(hypothetical_changes.apply, others=added))
+        if documents:
+            admission, problems = source.admission_beside(objects)
+            objects.warnings += problems
+            changes += map(applying, readers_of(documents, objects, admission, profiles.watched))
         with shown_progress("placing pods") as progress:
             page = what_if_page(profiles, objects, changes, seed, progress)
         _tell(page, output, seed, notices)

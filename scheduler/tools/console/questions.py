@@ -1,7 +1,6 @@
 """Decodes the long requests of pages, and computes their answers."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -9,8 +8,7 @@ import msgspec
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.tools.cli.comparing import configured_by
 from scheduler.tools.cli.comparison_page import comparison_page
-from scheduler.tools.offline import hypothetical_changes
-from scheduler.tools.offline.asked_changes import AddedNodes, changes_of
+from scheduler.tools.offline.asked_changes import AddedNodes, Reader, applying, changes_of
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.progress import Progress, with_progress
 from scheduler.tools.offline.reading import ClusterObjects, InputError
@@ -54,7 +52,7 @@ def answer_what_if(
     question: WhatIfQuestion,
     profiles: Profiles,
     objects: ClusterObjects,
-    applied: Sequence[ClusterObjects],
+    applied: Iterable[Reader],
     progress: Progress,
 ) -> dict[str, Any]:
     """Simulate the changes of a question and return the page's data; `objects` are changed.
@@ -72,7 +70,7 @@ def answer_what_if(
         labelled=question.label,
         tolerated=question.tolerate,
     )
-    changes += (partial(hypothetical_changes.apply, others=each) for each in applied)
+    changes += map(applying, applied)
     if not changes:
         raise InputError("nothing would change: add a change first")
     return what_if_page(profiles, objects, changes, question.seed, progress).data

@@ -34,13 +34,13 @@ from scheduler.tools.console.scenes import ClusterScene, RecordingScene, Scene
 from scheduler.tools.console.views import names_of, now_of, pod_of, pods_of, with_past
 from scheduler.tools.console.work import ProgressUpdate, Work
 from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.asked_changes import Reader, readers_of
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.progress import Progress
 from scheduler.tools.offline.reading import (
     ClusterObjects,
     InputError,
     documents_from_text,
-    objects_from_documents,
 )
 from scheduler.tools.pages.shell import POLICY, STATIC, Page, saved_page, served_page
 
@@ -277,27 +277,23 @@ class Console:
             return self._scene.objects(), self._scene.profiles.again()
 
         objects, profiles = await self._work.short(cluster)
-        applied = [await self._completed(each, objects, profiles) for each in documents]
+        applied = await self._readers(documents, objects, profiles)
         return await self._lines(
             request,
             lambda progress: answer_what_if(question, profiles, objects, applied, progress),
         )
 
-    async def _completed(
-        self, documents: list[tuple[str, Any]], cluster: ClusterObjects, profiles: Profiles
-    ) -> ClusterObjects:
-        """Decode submitted objects, in the event loop's thread like watched ones."""
+    async def _readers(
+        self, files: list[list[tuple[str, Any]]], cluster: ClusterObjects, profiles: Profiles
+    ) -> list[Reader]:
+        """Return readers of submitted objects, for use in the thread of a long request."""
+        if not files:
+            return []
         admission, problems = await asyncio.to_thread(self._admission_of, cluster)
-        found = objects_from_documents(
-            documents,
-            admission=admission,
-            nodes=cluster.nodes,
-            pods=cluster.pods,
-            watched=profiles.watched,
-            is_whole=False,
-        )
-        found.warnings += problems
-        return found
+        cluster.warnings += problems
+        loop = asyncio.get_running_loop()
+        readers = readers_of(files, cluster, admission, profiles.watched)
+        return [partial(_read_in, loop, read) for read in readers]
 
     async def _compare(self, request: web.Request) -> web.StreamResponse:
         question, scene = await _read(request, CompareQuestion), self._scene
@@ -327,6 +323,17 @@ class Console:
             await steps.aclose()  # type: ignore[attr-defined] # it is a generator
         await response.write_eof()
         return response
+
+
+def _read_in(
+    loop: asyncio.AbstractEventLoop, read: Reader, cluster: ClusterObjects
+) -> ClusterObjects:
+    """Decode submitted objects in the event loop's thread, like watched ones."""
+
+    async def decoded() -> ClusterObjects:
+        return read(cluster)
+
+    return asyncio.run_coroutine_threadsafe(decoded(), loop).result()
 
 
 def _host_of(given: str) -> str:

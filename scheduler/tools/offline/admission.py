@@ -250,10 +250,12 @@ def _with_resources(container: Any, limits: Raw, requests: Raw) -> Any:
     resources = container.get("resources") or {}
     if not isinstance(resources, Mapping):
         return container
+    own = resources.get("limits") or {}
     merged = {
         **resources,
-        "limits": {**limits, **(resources.get("limits") or {})},
-        "requests": {**requests, **(resources.get("requests") or {})},
+        "limits": {**limits, **own},
+        # The API server copies the container's own limits to its requests before admission.
+        "requests": {**requests, **own, **(resources.get("requests") or {})},
     }
     return {**container, "resources": merged}
 

@@ -1,13 +1,19 @@
 """Parses the changes requested from `what-if`, in the notation of its options and its page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any, TypeAlias
 
 import msgspec
 
+from scheduler.kernel.framework.events import ObjectKind
 from scheduler.tools.offline import edited_objects, hypothetical_changes
-from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.reading import ClusterObjects, InputError, objects_beside
 from scheduler.tools.offline.what_if import HypotheticalChange
+
+Reader: TypeAlias = Callable[[ClusterObjects], ClusterObjects]
+"""Reads a submitted file beside a cluster."""
 
 
 class AddedNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +49,33 @@ def changes_of(  # noqa: PLR0913 - one argument per option
         *(partial(edited_objects.label, text=each) for each in labelled),
         *(partial(edited_objects.tolerate, text=each) for each in tolerated),
     ]
+
+
+def readers_of(
+    files: Iterable[Sequence[tuple[str, Any]]],
+    cluster: ClusterObjects,
+    admission: Admission,
+    watched: Iterable[ObjectKind],
+) -> list[Reader]:
+    """Return a reader for the documents of each file; a file may use the classes of earlier ones.
+
+    Each file is read once here, so that its mistakes are reported before anything is computed.
+
+    Raises:
+        InputError: a document cannot be read.
+    """
+    readers: list[Reader] = []
+    for documents in files:
+        admission = objects_beside(cluster, documents, admission, watched).admission
+        readers.append(
+            partial(objects_beside, documents=documents, admission=admission, watched=watched)
+        )
+    return readers
+
+
+def applying(read: Reader) -> HypotheticalChange:
+    """Return the change that applies a file; it is read beside the cluster as changed so far."""
+    return lambda objects: hypothetical_changes.apply(objects, read(objects))
 
 
 def _adding(added: AddedNodes) -> HypotheticalChange:

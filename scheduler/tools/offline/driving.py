@@ -78,6 +78,10 @@ class Driving:
     def evict(self, evict: Evict) -> None:
         """Delete the victim at once."""
         self.handle(Evicted(evict.uid))
-        self.handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
-        for event in events_of_pod_gone(self.engine, evict.uid):
+        self.delete(evict.namespace, evict.name, evict.uid)
+
+    def delete(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a pod at once, and free its claims."""
+        self.handle(ObjectGone("pods", namespace, name, uid))
+        for event in events_of_pod_gone(self.engine, uid):
             self.handle(event)

@@ -5,7 +5,7 @@ exist. A pod that its controller would create again becomes pending under its ol
 the pods that lose their node and that no controller creates again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -162,7 +162,7 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
     """Scale a workload, KIND/[NAMESPACE/]NAME, to a number of pods.
 
     New pods are like existing ones. Removed are those that the ReplicaSet controller removes first:
-    pods without a node, then the newest.
+    pods without a node, then the newest. Pods that are being deleted do not count.
 
     Raises:
         InputError: the workload has no pods.
@@ -170,17 +170,21 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
     about = f"--scale {workload}"
     members = _members(objects, workload, about)
     if not members:
-        raise InputError(f"{about}: it has no pod that others could be like; use --apply FILE")
-    if len(members) > replicas:
-        members.sort(key=_first_to_go)
-        _remove_pods(objects, members[: len(members) - replicas])
+        meant = _did_you_mean(objects, workload, about)
+        raise InputError(
+            f"{about}: it has no pod that others could be like; use --apply FILE{meant}"
+        )
+    living = [pod for pod in members if not pod.is_terminating]
+    if len(living) > replicas:
+        living.sort(key=_first_to_go)
+        _remove_pods(objects, living[: len(living) - replicas])
         return []
-    newest = members[-1]
+    newest = (living or members)[-1]
     taken = {pod.key for pod in objects.pods}
     base = f"{newest.name}-new"
     names = (f"{base}-{i}" for i in range(len(taken) + replicas))
     free = (name for name in names if f"{newest.namespace}/{name}" not in taken)
-    more = (name for name, _ in zip(free, range(replicas - len(members)), strict=False))
+    more = (name for name, _ in zip(free, range(replicas - len(living)), strict=False))
     _add_pods(objects, [(copy_of(newest, name), newest) for name in more])
     return []
 
@@ -201,7 +205,10 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
         return _leave(objects, [pod for pod in on_it if _moves(pod)])
     going = _members(objects, what, about)
     if not going:
-        raise InputError(f"{about}: there is no such {_parts(what, about)[0]}, or it has no pods")
+        meant = _did_you_mean(objects, what, about)
+        raise InputError(
+            f"{about}: there is no such {_parts(what, about)[0]}, or it has no pods{meant}"
+        )
     _remove_pods(objects, going)
     return []
 
@@ -212,9 +219,16 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     An existing pod keeps its node, an existing claim its volume or devices. The pods of an existing
     workload are replaced.
     """
-    made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
     _remove_pods(
-        objects, [p for p in objects.pods if any(_is_made_by(p, *workload) for workload in made)]
+        objects,
+        [
+            pod
+            for pod in objects.pods
+            if any(
+                namespace == pod.namespace and name in _names_of(kind, pod)
+                for kind, namespace, name in others.workloads
+            )
+        ],
     )
     for node in others.nodes:
         put_node(objects, node)
@@ -330,9 +344,9 @@ def did_you_mean_pod(name: str, pods: Iterable[PodInfo]) -> str:
 def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:
     """Return the pods of a workload by age; for a pod, the pod itself."""
     kind, namespace, name = _parts(what, about)
-    is_meant = _is_the_pod if kind == "Pod" else _is_of(kind)
-    pods = (p for p in objects.pods if namespace in ("", p.namespace) and is_meant(p, name))
-    found = sorted(pods, key=lambda pod: pod.pod.metadata.creation_timestamp or "~")
+    pods = _within(objects, namespace)
+    meant = [pod for pod in pods if name in _names_of(kind, pod)]
+    found = sorted(meant, key=lambda pod: pod.pod.metadata.creation_timestamp or "~")
     namespaces = sorted({pod.namespace for pod in found})
     if len(namespaces) > 1:
         raise InputError(
@@ -352,28 +366,29 @@ def _parts(what: str, about: str) -> tuple[str, str, str]:
     return kind, rest[0] if len(rest) > 1 else "", rest[-1]
 
 
-def _is_the_pod(pod: PodInfo, name: str) -> bool:
-    return pod.name == name
+def _within(objects: ClusterObjects, namespace: str) -> list[PodInfo]:
+    """Return the pods of a namespace; of all namespaces if it is empty."""
+    return [pod for pod in objects.pods if namespace in ("", pod.namespace)]
 
 
-def _is_made_by(pod: PodInfo, namespace: str, kind: str, name: str) -> bool:
-    return pod.namespace == namespace and (
-        _is_of(kind)(pod, name) or (kind == "ReplicaSet" and _is_of(_BY_DEPLOYMENT)(pod, name))
-    )
+def _did_you_mean(objects: ClusterObjects, what: str, about: str) -> str:
+    """Return the end of a message about a pod or workload that does not exist."""
+    kind, namespace, name = _parts(what, about)
+    pods = _within(objects, namespace)
+    return did_you_mean(name, sorted({each for pod in pods for each in _names_of(kind, pod)}))
 
 
-def _is_of(kind: str) -> Callable[[PodInfo, str], bool]:
-    def is_of(pod: PodInfo, name: str) -> bool:
-        owner = controller_of(pod)
-        if owner is None:
-            return False
-        if kind != _BY_DEPLOYMENT:
-            return owner.kind == kind and owner.name == name
-        # A Deployment's ReplicaSet has the name of the Deployment and the hash label of its pods.
-        names: Iterable[str] = (name, f"{name}-{pod.labels.get(_HASH, '')}")
-        return owner.kind == "ReplicaSet" and owner.name in names
-
-    return is_of
+def _names_of(kind: str, pod: PodInfo) -> tuple[str, ...]:
+    """Return the names that the pod's workload of this kind may have; for "Pod", its own name."""
+    if kind == "Pod":
+        return (pod.name,)
+    owner = controller_of(pod)
+    if owner is None or owner.kind != ("ReplicaSet" if kind == _BY_DEPLOYMENT else kind):
+        return ()
+    if kind != _BY_DEPLOYMENT:
+        return (owner.name,)
+    # A Deployment's ReplicaSet has the name of the Deployment and the hash label of its pods.
+    return owner.name.removesuffix(f"-{pod.labels.get(_HASH, '')}"), owner.name
 
 
 def _first_to_go(pod: PodInfo) -> tuple[bool, list[int]]:

@@ -45,7 +45,13 @@ from scheduler.tools.offline.workloads import (
     pods_of,
 )
 
-__all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
+__all__ = [
+    "ClusterObjects",
+    "InputError",
+    "documents_from_text",
+    "objects_beside",
+    "objects_from_documents",
+]
 
 _GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
     kind.declared.api_version: kind for kind in POD_GROUPS.places
@@ -98,6 +104,7 @@ class ClusterObjects:
         pods: non-terminal pods, by namespace and name.
         namespaces: all namespaces.
         watched: kind and object of the other objects, which plugins watch.
+        workloads: kind, namespace and name of the workloads that were read as their pods.
         written_nodes: nodes with all fields, by name.
         written_pods: pods with all fields, by UID.
         warnings: likely mistakes in objects, which are read or left out.
@@ -112,6 +119,7 @@ class ClusterObjects:
         self.pods: list[PodInfo] = []
         self.namespaces: list[Namespace] = []
         self.watched: list[tuple[ObjectKind, Any]] = []
+        self.workloads: set[tuple[str, str, str]] = set()
         self.written_nodes: dict[str, Written] = {}
         self.written_pods: dict[str, Written] = {}
         self.warnings: list[str] = []
@@ -311,6 +319,10 @@ class _Collector:
         objects.watched += (
             (declared, found) for (declared, *_), found in self._read_for_plugins.items()
         )
+        objects.workloads = {
+            (raw["kind"], str(raw["metadata"]["namespace"]), str(raw["metadata"]["name"]))
+            for raw, _ in self._workloads
+        }
         objects.written_nodes = self._written_nodes
         objects.written_pods = self._written_pods
         objects.durations = self._durations
@@ -437,6 +449,27 @@ def objects_from_documents(
     if is_whole:
         objects.warnings += missing_nodes(objects.nodes, objects.pods)
     return objects
+
+
+def objects_beside(
+    cluster: ClusterObjects,
+    documents: Iterable[tuple[str, Any]],
+    admission: Admission,
+    watched: Iterable[ObjectKind],
+) -> ClusterObjects:
+    """Return the submitted objects in documents; DaemonSets have pods on the cluster's nodes.
+
+    Raises:
+        InputError: a document cannot be read.
+    """
+    return objects_from_documents(
+        documents,
+        admission=admission,
+        nodes=cluster.nodes,
+        pods=cluster.pods,
+        watched=watched,
+        is_whole=False,
+    )
 
 
 def _end_of_run(pod: Mapping[str, Any]) -> float | None:

@@ -7,6 +7,7 @@ Equal tasks return equal rows.
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from os.path import isdir
 from pathlib import Path
 
 import msgspec
@@ -129,7 +130,7 @@ def recordings_at(
     Raises:
         SchedulerError: there is no recording, or one cannot be read.
     """
-    if not path.is_dir():
+    if not isdir(path):  # noqa: PTH112 - `Path` raises for unreachable paths
         return [Recording([path])]
     found = recordings_in(path)
     if not found:

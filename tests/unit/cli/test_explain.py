@@ -508,7 +508,15 @@ def test_equal_pods_are_placed_together(tmp_path: Path) -> None:
     [
         pytest.param(["-f", "gone"], "gone: cannot be read: no such file or directory", id="gone"),
         pytest.param(
+            ["-f", "x" * 999], "x: cannot be read: file name too long", id="no possible name"
+        ),
+        pytest.param(
             ["-f", "-", "-f", "-"], "standard input can be read once only", id="stdin twice"
+        ),
+        pytest.param(
+            ["x" * 999, "--top", "1"],
+            "x: there is no such pod, or it has ended\n",
+            id="a long name",
         ),
         pytest.param(["--pod", "x"], "x: there is no such pod, or it has ended\n", id="pod"),
         pytest.param(["x", "--top", "1"], "x: there is no such pod, or it has ended\n", id="name"),

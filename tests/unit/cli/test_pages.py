@@ -40,6 +40,17 @@ def test_explain_writes_all_pods_that_wait_into_one_page(tmp_path: Path) -> None
     assert remark.endswith("and 2 more.")
 
 
+def test_a_page_lists_only_the_nodes_that_are_asked_for(tmp_path: Path) -> None:
+    """As the other outputs do."""
+    file = write_list(tmp_path / "c.json", *NODES, pod_manifest("p", requests={"cpu": "9"}))
+
+    saved = data_of(CliRunner().invoke(explain, ["-f", file, "--node", "n2", "-o", "html"]))
+
+    [page] = saved["data"]["each"]
+    [answer] = page["pods"]
+    assert [node["node"] for node in answer["nodes"]] == ["n2"]
+
+
 def test_explain_without_a_pod_to_speak_of_writes_no_page(tmp_path: Path) -> None:
     """It says what is missing."""
     result = CliRunner().invoke(explain, ["-f", write_list(tmp_path / "c", *NODES), "-o", "html"])

@@ -110,6 +110,17 @@ def test_nothing_is_said_about_preemption_when_all_fit(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_likely_mistakes_are_told_beside_the_result(tmp_path: Path, output: str) -> None:
+    """On standard error."""
+    file = write_list(tmp_path / "c.json", node_manifest("n"), pod_manifest("p", nodeSelectr={}))
+
+    result = run("-f", file, "-o", output)
+
+    assert "nodeSelectr" in result.stderr
+    assert "nodeSelectr" not in result.stdout
+
+
 def test_there_may_be_nothing_to_place(tmp_path: Path) -> None:
     """Or nowhere to place it."""
     nobody = write_list(tmp_path / "a.json", node_manifest("n"))

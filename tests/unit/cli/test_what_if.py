@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from scheduler.config.write import to_object
+from scheduler.daemon.recording.files import whole_file
+from scheduler.daemon.recording.records import Writer
 from scheduler.tools.cli.capacity import capacity
 from scheduler.tools.cli.what_if import what_if
+from scheduler.tools.offline.cluster import Profiles, events_of
+from scheduler.tools.offline.reading import objects_from_documents
 from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
+from tests.support.recordings import make_header
 
 
 def run(*arguments: str) -> Result:
@@ -105,6 +111,7 @@ def test_what_cannot_be_is_one_message(
         (("--certificate-authority", "x"), "are about a daemon: expected --daemon URL"),
         (("--insecure-skip-tls-verify",), "are about a daemon: expected --daemon URL"),
         (("--recording", ".", "--daemon", "https://x"), "expected one of --daemon URL"),
+        (("--recording", "x" * 999), "x: File name too long"),
         (("--recording", ".", "--kubeconfig", "y"), "--recording reads no cluster: leave out"),
     ],
 )
@@ -128,6 +135,55 @@ def test_an_applied_file_needs_no_nodes(cluster: str, tmp_path: Path) -> None:
     assert [placement["pod"] for placement in found["placements"]] == ["default/new"]
     [warning] = found["warnings"]
     assert "nodeSelectr" in warning
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        (("--add-nodes", "2", "--like", "a"), {"a", "b", "a-new-0", "a-new-1"}),
+        (("--delete", "node/a"), {"b"}),
+        (("--remove-taint", "gpu"), {"a", "b", "t"}),
+        (("--label", "l:disk=ssd"), {"a", "b", "l"}),
+        (("--apply", "{}/node.json"), {"a", "b", "new"}),
+    ],
+)
+def test_an_applied_daemon_set_has_its_pods_on_the_changed_nodes(
+    tmp_path: Path, options: tuple[str, ...], nodes: set[str]
+) -> None:
+    """--apply comes last, and its files come in their order."""
+    ssd = {"labels": {"disk": "ssd"}}
+    taint = {"key": "gpu", "effect": "NoSchedule"}
+    cluster = write_list(
+        tmp_path / "cluster.json",
+        *(node_manifest(name, **ssd) for name in ("a", "b")),
+        node_manifest("t", taints=[taint], **ssd),
+        node_manifest("l"),
+    )
+    write_list(tmp_path / "node.json", node_manifest("new", **ssd))
+    template = {"spec": pod_manifest("x", nodeSelector={"disk": "ssd"})["spec"]}
+    daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}}
+    file = write_list(tmp_path / "ds.json", {**daemon_set, "spec": {"template": template}})
+    options = tuple(option.format(tmp_path) for option in options)
+
+    found = json.loads(run("-f", cluster, *options, "--apply", file, "-o", "json").stdout)
+
+    assert {each["node"] for each in found["placements"]} == nodes
+    assert found["homeless"] == []
+
+
+def test_an_applied_file_uses_the_classes_of_earlier_ones(cluster: str, tmp_path: Path) -> None:
+    """As if each were submitted after the other; each warning comes once."""
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 9}
+    first = write_list(tmp_path / "1.json", {**urgent, "metadata": {"name": "urgent"}})
+    pod = pod_manifest("new", requests={"cpu": "3"}, priorityClassName="urgent", typo=1)
+    second = write_list(tmp_path / "2.json", pod)
+
+    found = json.loads(run("-f", cluster, "--apply", first, "--apply", second, "-o", "json").stdout)
+
+    [placement] = [each for each in found["placements"] if each["pod"] == "default/new"]
+    assert len(placement["victims"]) == 1
+    [warning] = found["warnings"]
+    assert "typo" in warning
 
 
 def test_a_renamed_copy_of_a_running_pod_takes_no_room_from_it(tmp_path: Path) -> None:
@@ -177,3 +233,22 @@ def test_capacity_asks_which_pod_is_meant(cluster: str, tmp_path: Path) -> None:
         result = count("-f", cluster, *options)
         assert result.exit_code == 2
         assert message in result.stderr
+
+
+def test_capacity_counts_the_running_pods_of_a_described_workload(tmp_path: Path) -> None:
+    """They take their room, as all pods that have a node do."""
+    profiles, lines, writer = Profiles(None), bytearray(), Writer()
+    engine = profiles.engine(0)
+    documents = [("test", node_manifest("a")), ("test", replica(0, "a"))]
+    for event in events_of(objects_from_documents(documents)):
+        writer.write(lines, event, 0.0, engine.handle(event, 0.0))
+    header = make_header(configuration=to_object(profiles.config), version="", clock=0.0)
+    recording = tmp_path / "one.recording"
+    recording.write_bytes(whole_file(header, lines))
+    spec = pod_manifest("x", requests={"cpu": "1"}, schedulerName="default-scheduler")["spec"]
+    workload = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}}
+    file = write_list(tmp_path / "w.json", {**workload, "spec": {"template": {"spec": spec}}})
+
+    found = json.loads(count("--recording", str(recording), "-f", file, "-o", "json").stdout)
+
+    assert found["fits"] == 1

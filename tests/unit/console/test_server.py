@@ -240,6 +240,21 @@ def test_what_if_is_answered_as_the_command_prints_it(tmp_path: Path) -> None:
     assert heat["after"]["closed"] == [True, True, False]
 
 
+def test_an_applied_daemon_set_has_its_pods_on_the_changed_nodes() -> None:
+    """The objects are applied after the other changes."""
+    spec = {"template": {"spec": pod_manifest("x")["spec"]}}
+    applied = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}}
+    question = {
+        "addNodes": [{"count": 1, "like": "n1"}],
+        "delete": ["node/n2"],
+        "apply": [json.dumps({**applied, "spec": spec})],
+    }
+
+    _, [*_, last] = post("/api/what-if", question, *NODES)
+
+    assert [each["node"] for each in last["result"]["placements"]] == ["n1", "n1-new-0"]
+
+
 def test_a_copy_of_a_pod_may_be_applied() -> None:
     """It is another pod, though it has the UID of the first."""
     copy = {**PLACED, "metadata": {**PLACED["metadata"], "name": "copy", "uid": "default/placed"}}

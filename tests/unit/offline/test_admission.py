@@ -112,6 +112,20 @@ def test_limit_ranges_give_what_containers_leave_out() -> None:
     assert requests == [{**common, "cpu": "1"}, {**common, "cpu": "500m"}]
 
 
+def test_a_limit_without_a_request_is_the_request() -> None:
+    """Not the default request; a default limit is no limit of the container itself."""
+    amounts = {"type": "Container", "default": {"memory": "2Gi"}}
+    amounts |= {"defaultRequest": {"cpu": "100m", "memory": "1Gi"}}
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    limits["spec"] = {"limits": [amounts]}
+    own = {"name": "c", "resources": {"limits": {"cpu": "2"}}}
+
+    pod = completed(limits, containers=[own], initContainers=[own])
+
+    for [container] in (pod.spec.containers, pod.spec.init_containers):
+        assert dict(container.resources.requests) == {"cpu": "2", "memory": "1Gi"}
+
+
 def test_nodes_that_stop_to_answer_are_tolerated() -> None:
     """Unless the pod says itself for how long."""
     mine = {"key": UNREADY[0], "operator": "Exists", "effect": "NoExecute"}

@@ -204,6 +204,37 @@ def test_a_workload_shrinks_by_pods_that_wait_then_by_the_youngest() -> None:
     assert [pod.name for pod in objects.pods] == [f"web-{HASH}-0", f"web-{HASH}-2"]
 
 
+@pytest.mark.parametrize(
+    ("replicas", "names"),
+    [(1, {"gone", "old"}), (2, {"gone", "old", "new"}), (3, {"gone", "old", "new", "new-new-0"})],
+)
+def test_pods_that_are_being_deleted_are_no_replicas(replicas: int, names: set[str]) -> None:
+    """They are neither counted nor removed, nor what others are like."""
+    gone = owned("gone", "ReplicaSet", "web", "a", created="2026-01-03T00:00:00Z")
+    gone["metadata"]["deletionTimestamp"] = "2026-01-04T00:00:00Z"
+    objects = read(
+        node_manifest("a"),
+        owned("old", "ReplicaSet", "web", "a", created="2026-01-01T00:00:00Z"),
+        owned("new", "ReplicaSet", "web", "a", created="2026-01-02T00:00:00Z"),
+        gone,
+    )
+
+    asked(objects, partial(changed.scale, workload="rs/web", replicas=replicas))
+
+    assert {pod.name for pod in objects.pods} == names
+
+
+def test_a_workload_whose_pods_are_all_being_deleted_grows() -> None:
+    """Then its new pods are like those."""
+    gone = web(0, "a")
+    gone["metadata"]["deletionTimestamp"] = "2026-01-04T00:00:00Z"
+    objects = read(node_manifest("a"), gone)
+
+    found = asked(objects, partial(changed.scale, workload="deploy/web", replicas=1))
+
+    assert moves(found) == {f"web-{HASH}-0-new-0": (None, "a")}
+
+
 def test_what_is_deleted_is_gone() -> None:
     """A pod, a workload's pods, a node with what only ran there."""
 
@@ -250,6 +281,45 @@ def test_applied_objects_replace_those_of_the_same_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("Deployment", {"replicas": 0}),
+        ("StatefulSet", {"replicas": 0}),
+        ("Job", {"suspend": True}),
+        ("DaemonSet", {}),
+    ],
+)
+def test_an_applied_workload_without_pods_leaves_none(kind: str, spec: Manifest) -> None:
+    """The pods of other workloads, kinds and namespaces stay."""
+    by = "ReplicaSet" if kind == "Deployment" else kind
+    own = owned("old", by, f"web-{HASH}" if kind == "Deployment" else "web", "a")
+    objects = read(
+        node_manifest("a"),
+        own,
+        owned("other", by, "other", "a"),
+        owned("kind", "ReplicationController", "web", "a"),
+        {**own, "metadata": {**own["metadata"], "namespace": "there"}},
+    )
+    template = {"spec": {**pod_manifest("x")["spec"], "nodeSelector": {"disk": "none"}}}
+    workload = {"kind": kind, "metadata": {"name": "web"}, "spec": {**spec, "template": template}}
+    workload["apiVersion"] = "batch/v1" if kind == "Job" else "apps/v1"
+
+    asked(objects, partial(changed.apply, others=read(workload)))
+
+    names = [f"{pod.namespace}/{pod.name}" for pod in objects.pods]
+    assert names == ["default/kind", "default/other", "there/old"]
+
+
+def test_an_applied_pod_of_a_workload_replaces_no_other() -> None:
+    """Its file has no workload."""
+    objects = read(node_manifest("a"), web(0, "a"), web(1, "a"))
+
+    asked(objects, partial(changed.apply, others=read(web(1), web(2))))
+
+    assert [pod.name for pod in objects.pods] == [f"web-{HASH}-{i}" for i in range(3)]
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (partial(changed.drain, name="x"), "--drain: there is no node 'x'"),
@@ -263,7 +333,17 @@ def test_applied_objects_replace_those_of_the_same_name() -> None:
         ),
         (partial(changed.scale, workload="web", replicas=1), "expected KIND/"),
         (partial(changed.scale, workload="gadget/web", replicas=1), "expected KIND/"),
-        (partial(changed.delete, what="pod/x"), "there is no such Pod"),
+        (
+            partial(changed.scale, workload="deploy/webs", replicas=1),
+            'use --apply FILE; did you mean "web"',
+        ),
+        (partial(changed.delete, what="pod/x"), "there is no such Pod, or it has no pods$"),
+        (partial(changed.delete, what="deploy/webs"), 'or it has no pods; did you mean "web"'),
+        (
+            partial(changed.delete, what=f"rs/default/web-{HASH[:-1]}"),
+            f'did you mean "web-{HASH}"',
+        ),
+        (partial(changed.delete, what="deploy/other/webs"), "or it has no pods$"),
         (partial(changed.delete, what="node/x"), "there is no node 'x'"),
     ],
 )

@@ -12,8 +12,10 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.feature_gates import TAINT_TOLERATION_COMPARISON_OPERATORS
 from scheduler.config.load import default_configuration
 from scheduler.config.problems import ConfigError
+from scheduler.config.types import API_VERSION, KIND
 from scheduler.config.write import to_object
 from scheduler.daemon.recording.files import whole_file
 from scheduler.daemon.recording.records import Header, Writer
@@ -40,6 +42,8 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.testing import Cluster, ClusterError, Decision, Manifest, node, pod
 from scheduler.tools.offline.cluster import Profiles, events_of
 from scheduler.tools.offline.reading import InputError, objects_from_documents
+from tests.support.device_manifests import claim_manifest, class_manifest, slice_manifest
+from tests.support.recordings import make_header
 
 RACK = ObjectKind("Rack", "acme.com/v1", "racks")
 
@@ -175,6 +179,24 @@ def test_a_state_that_fails_is_reported(cluster: Cluster) -> None:
 # --- what becomes of pods -------------------------------------------------------------------------
 
 
+class Diary(PreFilterPlugin):
+    """Rejects every pod, and notes the time of day."""
+
+    NAME: ClassVar[str] = "Diary"
+    times: ClassVar[list[float]] = []
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._handle = handle
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        self.times.append(self._handle.wall())
+        return None, unschedulable("not now")
+
+
 def test_what_is_decided_has_happened(cluster: Cluster) -> None:
     """The next decision builds on it."""
     cluster.add(node("a"), node("b", allocatable={"cpu": "1"}))
@@ -186,6 +208,21 @@ def test_what_is_decided_has_happened(cluster: Cluster) -> None:
     cluster.delete("p")
     cluster.advance(10)
     assert cluster.node_of("default/q") == "a"
+
+
+def test_a_deleted_pod_frees_its_claim(cluster: Cluster) -> None:
+    """A pod that waits for the same device gets it."""
+    cluster.add(node("a"), class_manifest(), slice_manifest("a", "gpu-0"))
+    cluster.add(*map(claim_manifest, ("one", "two")))
+    claims = [{"name": "gpu", "resourceClaimName": "one"}]
+    cluster.schedule(pod("p", resourceClaims=claims)).must_land_on("a")
+    claims = [{"name": "gpu", "resourceClaimName": "two"}]
+    cluster.schedule(pod("q", resourceClaims=claims)).must_wait()
+
+    cluster.delete("p")
+    cluster.advance(10)
+
+    assert cluster.node_of("q") == "a"
 
 
 def test_who_waited_before_is_decided_about_before(cluster: Cluster) -> None:
@@ -415,6 +452,46 @@ def test_a_recording(tmp_path: Path, is_complete: bool, node_of_pod: str) -> Non
     assert cluster.node_of("p") == node_of_pod
     cluster.schedule(of_ours("q")).must_land_on("a")
     cluster.check()
+
+
+def test_a_recording_has_its_feature_gates(tmp_path: Path) -> None:
+    """Here that of tolerations which compare numbers."""
+    gates = (TAINT_TOLERATION_COMPARISON_OPERATORS,)
+    config = to_object(default_configuration(feature_gates=gates))
+    file = tmp_path / "one.recording"
+    header = make_header(configuration=config, feature_gates=gates)
+    file.write_bytes(whole_file(header, bytearray()))
+    cluster = Cluster()
+
+    cluster.replay(file)
+
+    cluster.add(node("a", taints=[{"key": "level", "value": "5", "effect": "NoSchedule"}]))
+    tolerations = [{"key": "level", "operator": "Gt", "value": "3", "effect": "NoSchedule"}]
+    cluster.schedule(pod("p", schedulerName="stowage", tolerations=tolerations)).must_land_on("a")
+
+
+def test_a_recording_has_its_times(tmp_path: Path) -> None:
+    """The time of day, and the time after which a rejected pod is tried again."""
+    plugins = {"multiPoint": {"enabled": [{"name": "Diary"}]}}
+    profile = {"schedulerName": "stowage", "plugins": plugins}
+    header = make_header(
+        configuration={"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]},
+        max_in_unschedulable_seconds=60.0,
+    )
+    file = tmp_path / "one.recording"
+    file.write_bytes(whole_file(header, bytearray()))
+    cluster = Cluster()
+    cluster.enable(Diary)
+    Diary.times.clear()
+
+    cluster.replay(file)
+
+    cluster.add(node("a"))
+    cluster.schedule(of_ours("p")).must_wait(because="not now")
+    cluster.advance(120)
+    first, *later = Diary.times
+    assert first == pytest.approx(header.started - header.clock, abs=1)
+    assert later
 
 
 def of_ours(name: str) -> Manifest:
