@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 from scheduler.api.objects import LabelSelector
@@ -30,10 +31,13 @@ from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.permissions import SCORING, not_permitted
 from scheduler.operator.plans import Configuration, ConfigurationPlan, Verdict
+from scheduler.operator.reading import MAX_PROFILE_BYTES
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
 """Bytes at most of a configuration: a ConfigMap holds 1 MiB, and many teams write profiles."""
+MAX_PROFILE_YAML_BYTES: Final = 2 * MAX_PROFILE_BYTES
+"""Bytes at most of a profile as YAML, whose indentation could take all room."""
 
 REFUSED_NAME: Final = "default"
 """A name that no Scheduler may have: pods without a ServiceAccount use the one of this name."""
@@ -157,7 +161,7 @@ class _Draft:
         self._taken: list[Key] = []
         self._selected = 0
         self._document = _document_of(scheduler)
-        self._size = len(json.dumps(self._document))
+        self._size = _yaml_bytes(json.dumps(self._document))
         options = self._options()
         self._rules = CheckRules(
             packages.names,
@@ -250,7 +254,12 @@ class _Draft:
         )
         if found:
             return Verdict("Invalid", "; ".join(map(str, found)), problems=found)
-        if self._size + len(json.dumps(written)) > MAX_BYTES:
+        size = _yaml_bytes(json.dumps([written]))
+        if size > MAX_PROFILE_YAML_BYTES:
+            message = f"expected at most {MAX_PROFILE_YAML_BYTES} bytes as YAML, got {size}"
+            problem = Problem(("spec",), message)
+            return Verdict("Invalid", str(problem), problems=(problem,))
+        if self._size + size > MAX_BYTES:
             return Verdict("Full", f"Scheduler {self.scheduler.key} has no room for it.")
         return None
 
@@ -258,7 +267,7 @@ class _Draft:
         name = str(written["schedulerName"])
         self._claimed[name] = f"SchedulingProfile {profile.key}"
         self._document["profiles"].append(written)
-        self._size += len(json.dumps(written))
+        self._size += _yaml_bytes(json.dumps([written]))
         self._names.append(name)
         self._taken.append(profile.key)
 
@@ -302,6 +311,12 @@ class _Draft:
 
     def _note(self, path: Path, message: str) -> None:
         self._problems.append(Problem(path, message))
+
+
+@lru_cache(maxsize=1024)
+def _yaml_bytes(document: str) -> int:
+    """Return the size of JSON when written as YAML; cached, as `check_document` is."""
+    return len(dump(json.loads(document)).encode())
 
 
 def served_by(scheduler: Scheduler) -> tuple[str, ...]:

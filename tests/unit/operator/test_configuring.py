@@ -1,5 +1,7 @@
 """What instances run with, and what becomes of the profiles that others own."""
 
+import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -458,6 +460,37 @@ def test_many_hands_cannot_fill_the_configuration() -> None:
     assert set(reasons[:20]) == {"InForce"}
     assert reasons[-1] == "Full"
     assert len(plan.configurations[Key("stowage", "stowage")].text or "") < 2**20
+
+
+def test_a_profile_that_grows_as_yaml_is_refused_alone() -> None:
+    """The ConfigMap holds YAML, and each level of nesting indents every line below it."""
+    args: Any = [1] * 8000
+    for _ in range(55):
+        args = {"a": args}
+    nested = make_profile("nested", pluginConfig=[{"name": "Unknown", "args": args}])
+    good = make_profile("good", created=1)
+    assert len(json.dumps(nested.spec)) < MAX_PROFILE_BYTES
+
+    plan = planned(make_scheduler(**ALL), nested, good)
+
+    assert plan.verdicts[nested.key].reason == "Invalid"
+    assert "bytes as YAML" in plan.verdicts[nested.key].message
+    assert names_of(plan) == ["stowage", "good"]
+
+
+def test_what_fills_the_configuration_is_counted_as_it_is_written() -> None:
+    """Nested lists take more room as YAML than as JSON."""
+    args: Any = [1] * 300
+    for _ in range(55):
+        args = {"a": args}
+    spec = {"pluginConfig": [{"name": "Unknown", "args": args}]}
+    profiles = [make_profile(f"p{i:02}", created=i, **deepcopy(spec)) for i in range(40)]
+
+    plan = planned(make_scheduler(**ALL), *profiles)
+
+    text = plan.configurations[Key("stowage", "stowage")].text or ""
+    assert MAX_BYTES - MAX_PROFILE_BYTES < len(text.encode()) <= MAX_BYTES
+    assert plan.verdicts[profiles[-1].key].reason == "Full"
 
 
 def test_plugins_of_images_are_known_by_their_names() -> None:
