@@ -48,6 +48,8 @@ _WHY_REFUSED: Final = (
 
 NEEDS_RESTART: Final = (*FIXED, "extenders")
 """Fields that a running daemon cannot reload."""
+_DEFAULTS: Final = (None, True, {}, [])
+"""Values of these fields that mean the same as none; True is that of `enableProfiling`."""
 
 _NEVER: Final = {"default-scheduler": "kube-scheduler"}
 """A name that no SchedulingProfile may have, and its owner."""
@@ -364,7 +366,8 @@ def _place(path: Path) -> Path:
 
 def _restart(configuration: Json, wheels: Sequence[str]) -> str:
     """Compute a digest of the settings that require a restart; empty if all have defaults."""
-    fixed = {name: configuration[name] for name in NEEDS_RESTART if configuration.get(name)}
+    given = {name: configuration.get(name) for name in NEEDS_RESTART}
+    fixed: Json = {name: value for name, value in given.items() if value not in _DEFAULTS}
     if wheels:
         fixed["wheels"] = wheels
     if not fixed:

@@ -636,9 +636,11 @@ def test_what_takes_a_restart_is_told_apart() -> None:
     assert restart(configuration={"extenders": [extender]}) == restart(
         configuration={"extenders": [dict(reversed(extender.items()))]}
     )
-    assert restart(configuration={"enableProfiling": True}) == restart(
-        configuration={"enableProfiling": True, "podMaxBackoffSeconds": 20}
+    assert restart(configuration={"enableProfiling": False}) == restart(
+        configuration={"enableProfiling": False, "podMaxBackoffSeconds": 20}
     )
+    assert restart(configuration={"enableProfiling": False}) != restart()
+    assert restart(configuration={"enableProfiling": True}) == restart()
     assert len({restart(), restart("a", plugins=[wheel]), restart("b", plugins=[wheel])}) == 3
 
 
