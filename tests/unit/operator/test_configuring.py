@@ -330,6 +330,86 @@ def test_two_instances_never_answer_to_one_name() -> None:
     assert "served by Scheduler stowage/one already" in str(younger.problems[0])
 
 
+def serving(*names: str) -> dict[str, Any]:
+    """The status of an instance that serves these names."""
+    return {"schedulerNames": list(names)}
+
+
+def own(*names: str) -> list[dict[str, str]]:
+    """Profiles of an instance itself."""
+    return [{"schedulerName": name} for name in names]
+
+
+def test_a_name_stays_with_the_instance_that_serves_it() -> None:
+    """Also if an older instance asks for it later: the younger one would go on serving it."""
+    older = make_scheduler("one", created=1, profiles=own("a", "x"), status=serving("a"))
+    younger = make_scheduler("two", created=2, profiles=own("x"), status=serving("x"))
+
+    plan = planned(older, younger)
+
+    assert names_of(plan, "two") == ["x"]
+    found = plan.configurations[older.key]
+    assert (found.text, found.names) == (None, ("a",))
+    assert list(map(str, found.problems)) == [
+        'spec.profiles[1].schedulerName: "x" is served by Scheduler stowage/two already'
+    ]
+
+
+@pytest.mark.parametrize("status", [serving("x"), serving()], ids=["both", "neither"])
+def test_age_decides_between_instances_that_are_equal(status: dict[str, Any]) -> None:
+    """Both serve the name, or neither does."""
+    older, younger = (
+        make_scheduler(name, created=i, profiles=own("x"), status=status)
+        for i, name in enumerate(("one", "two"))
+    )
+
+    plan = planned(younger, older)
+
+    assert names_of(plan, "one") == ["x"]
+    assert plan.configurations[younger.key].text is None
+
+
+def test_a_name_that_an_instance_gives_up_is_free() -> None:
+    """Two may also exchange their names."""
+    plan = planned(
+        make_scheduler("one", created=1, profiles=own("y"), status=serving("x")),
+        make_scheduler("two", created=2, profiles=own("x"), status=serving("y")),
+    )
+
+    assert (names_of(plan, "one"), names_of(plan, "two")) == (["y"], ["x"])
+
+
+def test_an_instance_that_lacks_a_name_keeps_all_that_it_serves() -> None:
+    """Its daemon goes on with the present configuration, also with what the spec gave up."""
+    older = make_scheduler("one", created=1, profiles=own("y"), status=serving("one"))
+    stopped = make_scheduler("two", created=2, profiles=own("z"), status=serving("y"))
+    holder = make_scheduler("three", created=3, profiles=own("z"), status=serving("z"))
+
+    plan = planned(older, stopped, holder)
+
+    assert names_of(plan, "three") == ["z"]
+    assert plan.configurations[stopped.key].names == ("y",)
+    assert "served by Scheduler stowage/two already" in str(plan.configurations[older.key].problems)
+
+
+def test_a_profile_cannot_rename_itself_to_a_name_in_force() -> None:
+    """However old it is; it gets the name once the other has another one in force."""
+    older = make_profile("old", created=1, schedulerName="x", in_force={"schedulerName": "old"})
+    younger = make_profile("new", created=2, schedulerName="x", in_force={"schedulerName": "x"})
+
+    plan = planned(make_scheduler(**ALL), older, younger)
+
+    assert names_of(plan) == ["stowage", "old", "x"]
+    verdict = plan.verdicts[older.key]
+    assert (verdict.reason, verdict.in_force) == ("Conflict", {"schedulerName": "old"})
+    assert plan.verdicts[younger.key].reason == "InForce"
+
+    younger.status["inForce"] = {"schedulerName": "y"}
+    younger.spec["schedulerName"] = "y"
+
+    assert names_of(planned(make_scheduler(**ALL), older, younger)) == ["stowage", "x", "y"]
+
+
 def test_a_profile_belongs_to_one_instance() -> None:
     """The oldest that selects it."""
     profile = make_profile("batch")
