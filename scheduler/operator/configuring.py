@@ -200,7 +200,8 @@ class _Draft:
         )
         for problem in check_document(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
-        if scheduler.spec.replicas > 1 and not self._is_elected(options):
+        self._elects = self._is_elected(options)
+        if scheduler.spec.replicas > 1 and not self._elects:
             message = "expected at most 1 without leader election: each would place the same pods"
             self._note(("spec", "replicas"), message)
         self._own = [profile.get("schedulerName") for profile in self._document["profiles"]]
@@ -291,6 +292,7 @@ class _Draft:
             taken=tuple(self._taken),
             selected=self._selected,
             restart=self._restart,
+            is_elected=self._elects,
         )
 
     @property
