@@ -403,6 +403,13 @@ def in_order(pod: Json) -> Json:
             "extraArgs={--profiling,--leader-elect=false}", "--leader-elect is refused", id="a flag"
         ),
         pytest.param("extraArgs={--bind-address=127.0.0.1}", "from the node", id="unreachable"),
+        pytest.param("extraArgs={--bind_address=127.0.0.1}", "from the node", id="underscore"),
+        pytest.param("extraArgs={--secure_port=1}", "--secure-port is refused", id="underscores"),
+        pytest.param(
+            "extraArgs={--feature-gates=CoordinatedLeaderElection=true}",
+            "set featureGates",
+            id="a gate with rights",
+        ),
         pytest.param(
             "recordings.volume.emptyDir.medium=,recordings.volume.hostPath.path=/x",
             "got emptyDir and hostPath",
