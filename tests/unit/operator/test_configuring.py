@@ -155,6 +155,16 @@ def test_flags_against_the_other_objects_are_refused(flag: str, reason: str) -> 
     assert problem.startswith(f"spec.extraArgs[1]: {reason}")
 
 
+@pytest.mark.parametrize("flag", ["--decisions", "--v", "--kube-api-qps"])
+def test_only_a_switch_may_stand_without_a_value(flag: str) -> None:
+    """The daemon would take the next flag for the value."""
+    [found] = planned(make_scheduler(extraArgs=["--profiling", flag])).configurations.values()
+
+    assert list(map(str, found.problems)) == [
+        f'spec.extraArgs[1]: expected --FLAG=VALUE, got "{flag}"'
+    ]
+
+
 def test_an_address_that_probes_reach_may_be_given() -> None:
     """Clusters without IPv4 need one."""
     [found] = planned(make_scheduler(extraArgs=["--bind-address=::"])).configurations.values()
