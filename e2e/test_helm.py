@@ -118,6 +118,21 @@ def test_a_lease_of_another_name(helm_program: Path) -> None:
     assert found["ServiceAccount", "stowage"]["metadata"]["namespace"] == "stowage"
 
 
+def test_without_an_election_a_rollout_runs_one_pod(helm_program: Path) -> None:
+    """Two pods that elect no leader would both schedule."""
+    alone = ("--set=replicas=1", "--set=configuration.leaderElection.leaderElect=false")
+
+    found = [
+        rendered(helm_program, *values)["Deployment", "stowage"]["spec"]["strategy"]
+        for values in ((), alone)
+    ]
+
+    assert found == [
+        {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": "100%"}},
+        {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
+    ]
+
+
 def test_dashboard_and_alerts_for_each_release(helm_program: Path) -> None:
     """Each shows the metrics of its release; Grafana keeps one dashboard for each uid."""
     on = ("--set=monitoring.dashboard=true", "--set=monitoring.rules=true")
@@ -388,6 +403,13 @@ def in_order(pod: Json) -> Json:
             "extraArgs={--profiling,--leader-elect=false}", "--leader-elect is refused", id="a flag"
         ),
         pytest.param("extraArgs={--bind-address=127.0.0.1}", "from the node", id="unreachable"),
+        pytest.param("extraArgs={--bind_address=127.0.0.1}", "from the node", id="underscore"),
+        pytest.param("extraArgs={--secure_port=1}", "--secure-port is refused", id="underscores"),
+        pytest.param(
+            "extraArgs={--feature-gates=CoordinatedLeaderElection=true}",
+            "set featureGates",
+            id="a gate with rights",
+        ),
         pytest.param(
             "recordings.volume.emptyDir.medium=,recordings.volume.hostPath.path=/x",
             "got emptyDir and hostPath",

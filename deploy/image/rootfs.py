@@ -110,7 +110,9 @@ def _names(root: Path) -> None:
     (etc / "passwd").write_text("nonroot:x:65532:65532::/:/nonexistent\n")
     (etc / "group").write_text("nonroot:x:65532:\n")
     (etc / "nsswitch.conf").write_text("hosts: files dns\n")
-    (root / "tmp").mkdir(mode=0o1777, exist_ok=True)
+    (root / "tmp").mkdir(exist_ok=True)
+    # Not the mode of `mkdir`, from which the umask takes bits.
+    (root / "tmp").chmod(0o1777)
 
 
 def _under(root: Path, path: Path) -> Path:

@@ -1,14 +1,16 @@
 """Plans the configuration of each instance: its own, and its selected SchedulingProfiles.
 
-Pure: takes objects, returns a plan. The oldest object has precedence, for the name of a profile and
-for room in the configuration. An unusable profile is left out, or keeps its version in force. No
-other profile is affected. An instance whose own configuration is wrong keeps the present one.
+Pure: takes objects, returns a plan. A name stays with the object that has it in force. Otherwise
+the oldest object has precedence, as for room in the configuration. An unusable profile is left out,
+or keeps its version in force. No other profile is affected. An instance whose own configuration is
+wrong keeps the present one.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 from scheduler.api.objects import LabelSelector
@@ -30,10 +32,13 @@ from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.permissions import SCORING, not_permitted
 from scheduler.operator.plans import Configuration, ConfigurationPlan, Verdict
+from scheduler.operator.reading import MAX_PROFILE_BYTES
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
 """Bytes at most of a configuration: a ConfigMap holds 1 MiB, and many teams write profiles."""
+MAX_PROFILE_YAML_BYTES: Final = 2 * MAX_PROFILE_BYTES
+"""Bytes at most of a profile as YAML, whose indentation could take all room."""
 
 REFUSED_NAME: Final = "default"
 """A name that no Scheduler may have: pods without a ServiceAccount use the one of this name."""
@@ -44,6 +49,8 @@ _WHY_REFUSED: Final = (
 
 NEEDS_RESTART: Final = (*FIXED, "extenders")
 """Fields that a running daemon cannot reload."""
+_DEFAULTS: Final[tuple[object, ...]] = (None, True, {}, [])
+"""Values of these fields that mean the same as none; True is that of `enableProfiling`."""
 
 _NEVER: Final = {"default-scheduler": "kube-scheduler"}
 """A name that no SchedulingProfile may have, and its owner."""
@@ -65,41 +72,63 @@ def plan(
         wheels: all wheels that instances name, or their problems.
         reserved: schedulerNames that other schedulers serve, each with its owner.
     """
-    claimed: dict[str, str] = {}
     drafts = [
-        _draft(scheduler, claimed, wheels)
+        _draft(scheduler, wheels)
         for scheduler in sorted(schedulers, key=lambda each: each.age)
         if not scheduler.is_leaving
     ]
+    by_age = sorted(profiles, key=lambda each: each.age)
+    claimed = _claims(drafts)
+    for profile in by_age:
+        if name := _name_in_force(profile):
+            claimed.setdefault(name, f"SchedulingProfile {profile.key}")
     verdicts = {
-        profile.key: _verdict(profile, drafts, namespaces, reserved or {})
-        for profile in sorted(profiles, key=lambda each: each.age)
+        profile.key: _verdict(profile, drafts, namespaces, claimed, reserved or {})
+        for profile in by_age
     }
     return ConfigurationPlan({draft.scheduler.key: draft.finished() for draft in drafts}, verdicts)
 
 
-def _draft(scheduler: Scheduler, claimed: dict[str, str], wheels: Wheels) -> "_Draft | _Refused":
+def _draft(scheduler: Scheduler, wheels: Wheels) -> "_Draft | _Refused":
     """Return the configuration of an instance before SchedulingProfiles are added."""
     if scheduler.metadata.name == REFUSED_NAME:
-        return _Refused(scheduler, claimed, Problem(("metadata", "name"), _WHY_REFUSED))
+        return _Refused(scheduler, Problem(("metadata", "name"), _WHY_REFUSED))
     if scheduler.unreadable:
-        return _Refused(scheduler, claimed, Problem(("spec",), scheduler.unreadable))
+        return _Refused(scheduler, Problem(("spec",), scheduler.unreadable))
     try:
-        return _Draft(scheduler, claimed, packages_of(scheduler, wheels))
+        return _Draft(scheduler, packages_of(scheduler, wheels))
     except Exception as problem:  # noqa: BLE001 - one object must not stop the others
-        return _Refused(scheduler, claimed, Problem(("spec",), unexpected(problem)))
+        return _Refused(scheduler, Problem(("spec",), unexpected(problem)))
+
+
+def _claims(drafts: Sequence["_Draft | _Refused"]) -> dict[str, str]:
+    """Return the instance that has each schedulerName; note the names that others have.
+
+    An instance keeps the names that it serves; age decides about the others. An instance without
+    one of its names keeps its present configuration with all names, so the claims begin anew.
+    """
+    while True:
+        claimed: dict[str, str] = {}
+        kept = [(name, draft) for draft in drafts for name in draft.kept()]
+        asked = [(name, draft) for draft in drafts for name in draft.asked()]
+        for name, draft in (*kept, *asked):
+            claimed.setdefault(name, f"Scheduler {draft.scheduler.key}")
+        stopped = [draft for draft in drafts if draft.is_stopped_by(claimed)]
+        if not stopped:
+            return claimed
 
 
 def _verdict(
     profile: SchedulingProfile,
     drafts: Iterable["_Draft | _Refused"],
     namespaces: Mapping[str, Mapping[str, str]],
+    claimed: dict[str, str],
     reserved: Mapping[str, str],
 ) -> Verdict:
     try:
         for draft in drafts:
             if draft.selects(profile, namespaces):
-                return draft.judge(profile, reserved)
+                return draft.judge(profile, claimed, reserved)
     except Exception as problem:  # noqa: BLE001 - one object must not stop the others
         found = Problem(("spec",), unexpected(problem))
         return Verdict("Invalid", str(found), problems=(found,))
@@ -113,18 +142,30 @@ class _Refused:
         scheduler: the instance.
     """
 
-    def __init__(self, scheduler: Scheduler, claimed: dict[str, str], problem: Problem) -> None:
+    def __init__(self, scheduler: Scheduler, problem: Problem) -> None:
         self.scheduler = scheduler
         self._problem = problem
         self._served = served_by(scheduler)
-        for name in self._served:
-            claimed.setdefault(name, f"Scheduler {scheduler.key}")
+
+    def kept(self) -> tuple[str, ...]:
+        """Return the names that the instance serves."""
+        return self._served
+
+    def asked(self) -> tuple[str, ...]:
+        """Return no names: the spec is refused."""
+        return ()
+
+    def is_stopped_by(self, _: Mapping[str, str]) -> bool:
+        """Return False: the instance keeps its names in any case."""
+        return False
 
     def selects(self, profile: SchedulingProfile, _: Mapping[str, Mapping[str, str]]) -> bool:
         """Return whether the profile was in force in this instance."""
         return profile.status.get("scheduler") == str(self.scheduler.key)
 
-    def judge(self, profile: SchedulingProfile, _: Mapping[str, str]) -> Verdict:
+    def judge(
+        self, profile: SchedulingProfile, _: Mapping[str, str], __: Mapping[str, str]
+    ) -> Verdict:
         """Refuse the profile."""
         return _scheduler_invalid(self.scheduler, profile)
 
@@ -140,24 +181,15 @@ class _Draft:
         scheduler: the instance.
     """
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        claimed: dict[str, str],
-        packages: Packages,
-    ) -> None:
-        """Begin with the instance's own part.
-
-        `claimed` names the owner of each schedulerName, for messages; claims are added.
-        """
+    def __init__(self, scheduler: Scheduler, packages: Packages) -> None:
+        """Begin with the instance's own part."""
         self.scheduler = scheduler
-        self._claimed = claimed
-        self._problems = list(packages.problems)
-        self._names: list[str] = []
+        self._own_problems = list(packages.problems)
+        self._conflicts: list[Problem] = []
         self._taken: list[Key] = []
         self._selected = 0
         self._document = _document_of(scheduler)
-        self._size = len(json.dumps(self._document))
+        self._size = _yaml_bytes(json.dumps(self._document))
         options = self._options()
         self._rules = CheckRules(
             packages.names,
@@ -168,19 +200,39 @@ class _Draft:
         )
         for problem in check_document(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
-        if scheduler.spec.replicas > 1 and not self._is_elected(options):
+        self._elects = self._is_elected(options)
+        if scheduler.spec.replicas > 1 and not self._elects:
             message = "expected at most 1 without leader election: each would place the same pods"
             self._note(("spec", "replicas"), message)
-        for i, profile in enumerate(self._document["profiles"]):
-            self._claim(profile.get("schedulerName"), ("spec", "profiles", i, "schedulerName"))
-        if self._problems:
-            # The instance keeps its present configuration, and so its names.
-            for name in served_by(scheduler):
-                claimed.setdefault(name, f"Scheduler {scheduler.key}")
+        self._own = [profile.get("schedulerName") for profile in self._document["profiles"]]
+        self._names = [name for name in self._own if isinstance(name, str) and name]
         self._restart = _restart(scheduler.spec.configuration, packages.digests)
         self._labels = self._selector("profileSelector", scheduler.spec.profile_selector)
         near = scheduler.spec.profile_namespace_selector
         self._namespaces = self._selector("profileNamespaceSelector", near) if near else None
+
+    def kept(self) -> tuple[str, ...]:
+        """Return the names that the instance serves and will serve."""
+        served = served_by(self.scheduler)
+        # With problems the instance keeps its present configuration, and so all its names.
+        return tuple(name for name in served if self._problems or name in self._names)
+
+    def asked(self) -> tuple[str, ...]:
+        """Return the names of the instance's own profiles."""
+        return tuple(self._names)
+
+    def is_stopped_by(self, claimed: Mapping[str, str]) -> bool:
+        """Note the names that others have; return whether the instance was usable without."""
+        was_usable = not self._problems
+        ours = f"Scheduler {self.scheduler.key}"
+        self._conflicts = [
+            Problem(
+                ("spec", "profiles", i, "schedulerName"), f'"{name}" is served by {holder} already'
+            )
+            for i, name in enumerate(self._own)
+            if isinstance(name, str) and (holder := claimed.get(name, ours)) != ours
+        ]
+        return was_usable and bool(self._conflicts)
 
     def selects(
         self, profile: SchedulingProfile, namespaces: Mapping[str, Mapping[str, str]]
@@ -193,27 +245,41 @@ class _Draft:
             is_near = self._namespaces.matches(namespaces.get(namespace, {}))
         return is_near and self._labels.matches(profile.metadata.labels)
 
-    def judge(self, profile: SchedulingProfile, reserved: Mapping[str, str]) -> Verdict:
-        """Add a profile if possible; return the verdict."""
+    def judge(
+        self, profile: SchedulingProfile, claimed: dict[str, str], reserved: Mapping[str, str]
+    ) -> Verdict:
+        """Add a profile if possible; return the verdict.
+
+        Args:
+            profile: the profile.
+            claimed: the owner of each schedulerName; a claim is added.
+            reserved: schedulerNames of other schedulers.
+        """
         self._selected += 1
         key = self.scheduler.key
         earlier = profile.status.get("inForce")
         # A profile keeps a name in force even if another scheduler serves it later.
-        held = (earlier or {}).get("schedulerName")
+        held = _name_in_force(profile)
         reserved = {name: by for name, by in reserved.items() if name != held} | _NEVER
+        ours = f"SchedulingProfile {profile.key}"
+
+        def holder_of(name: str) -> str | None:
+            by = claimed.get(name, ours)
+            return reserved.get(name) if by == ours else by
+
         if self._problems:
             return _scheduler_invalid(self.scheduler, profile)
         if profile.unreadable:
             found = Problem(("spec",), profile.unreadable)
             refused: Verdict | None = Verdict("Invalid", str(found), problems=(found,))
         else:
-            refused = self._refusal(profile.spec, reserved)
+            refused = self._refusal(profile.spec, holder_of)
         if refused is None:
-            self._take(profile, profile.spec)
+            self._take(profile, profile.spec, claimed)
             return Verdict("InForce", f"Part of Scheduler {key}.", key, profile.spec)
-        if earlier is None or self._refusal(earlier, reserved) is not None:
+        if earlier is None or self._refusal(earlier, holder_of) is not None:
             return replace(refused, scheduler=key)
-        self._take(profile, earlier)
+        self._take(profile, earlier, claimed)
         message = f"{refused.message}; keeping the previous version"
         return replace(refused, message=message, scheduler=key, in_force=earlier)
 
@@ -221,19 +287,23 @@ class _Draft:
         """Return the finished configuration, or its problems."""
         return Configuration(
             text=None if self._problems else dump(self._document),
-            problems=tuple(self._problems),
+            problems=self._problems,
             names=served_by(self.scheduler) if self._problems else tuple(self._names),
             taken=tuple(self._taken),
             selected=self._selected,
             restart=self._restart,
+            is_elected=self._elects,
         )
+
+    @property
+    def _problems(self) -> tuple[Problem, ...]:
+        return (*self._own_problems, *self._conflicts)
 
     # --- steps ----------------------------------------------------------------------------------
 
-    def _refusal(self, written: Json, reserved: Mapping[str, str]) -> Verdict | None:
+    def _refusal(self, written: Json, holder_of: Callable[[str], str | None]) -> Verdict | None:
         """Return the verdict on a profile that cannot be added; None if it can be."""
-        name = str(written.get("schedulerName"))
-        holder = self._claimed.get(name) or reserved.get(name)
+        holder = holder_of(str(written.get("schedulerName")))
         if holder is not None:
             problem = Problem(("spec", "schedulerName"), f"{holder} has this name already")
             return Verdict("Conflict", str(problem), problems=(problem,))
@@ -250,28 +320,22 @@ class _Draft:
         )
         if found:
             return Verdict("Invalid", "; ".join(map(str, found)), problems=found)
-        if self._size + len(json.dumps(written)) > MAX_BYTES:
+        size = _yaml_bytes(json.dumps([written]))
+        if size > MAX_PROFILE_YAML_BYTES:
+            message = f"expected at most {MAX_PROFILE_YAML_BYTES} bytes as YAML, got {size}"
+            problem = Problem(("spec",), message)
+            return Verdict("Invalid", str(problem), problems=(problem,))
+        if self._size + size > MAX_BYTES:
             return Verdict("Full", f"Scheduler {self.scheduler.key} has no room for it.")
         return None
 
-    def _take(self, profile: SchedulingProfile, written: Json) -> None:
+    def _take(self, profile: SchedulingProfile, written: Json, claimed: dict[str, str]) -> None:
         name = str(written["schedulerName"])
-        self._claimed[name] = f"SchedulingProfile {profile.key}"
+        claimed[name] = f"SchedulingProfile {profile.key}"
         self._document["profiles"].append(written)
-        self._size += len(json.dumps(written))
+        self._size += _yaml_bytes(json.dumps([written]))
         self._names.append(name)
         self._taken.append(profile.key)
-
-    def _claim(self, name: object, place: Path) -> None:
-        """Claim a schedulerName for a profile of the instance itself."""
-        if not isinstance(name, str) or not name:
-            return
-        ours = f"Scheduler {self.scheduler.key}"
-        holder = self._claimed.setdefault(name, ours)
-        if holder == ours:
-            self._names.append(name)
-        else:
-            self._note(place, f'"{name}" is served by {holder} already')
 
     def _options(self) -> RunOptions:
         """Return the options from the flags of the daemon; note problems."""
@@ -301,13 +365,25 @@ class _Draft:
             return NOTHING
 
     def _note(self, path: Path, message: str) -> None:
-        self._problems.append(Problem(path, message))
+        self._own_problems.append(Problem(path, message))
+
+
+@lru_cache(maxsize=1024)
+def _yaml_bytes(document: str) -> int:
+    """Return the size of JSON when written as YAML; cached, as `check_document` is."""
+    return len(dump(json.loads(document)).encode())
 
 
 def served_by(scheduler: Scheduler) -> tuple[str, ...]:
     """Return the schedulerNames of an instance according to its status."""
     names = scheduler.status.get("schedulerNames")
     return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
+def _name_in_force(profile: SchedulingProfile) -> str:
+    """Return the schedulerName of the version in force according to the status; or empty."""
+    earlier = profile.status.get("inForce")
+    return str(earlier.get("schedulerName", "")) if isinstance(earlier, dict) else ""
 
 
 def _scheduler_invalid(scheduler: Scheduler, profile: SchedulingProfile) -> Verdict:
@@ -349,7 +425,8 @@ def _place(path: Path) -> Path:
 
 def _restart(configuration: Json, wheels: Sequence[str]) -> str:
     """Compute a digest of the settings that require a restart; empty if all have defaults."""
-    fixed = {name: configuration[name] for name in NEEDS_RESTART if configuration.get(name)}
+    given = {name: configuration.get(name) for name in NEEDS_RESTART}
+    fixed: Json = {name: value for name, value in given.items() if value not in _DEFAULTS}
     if wheels:
         fixed["wheels"] = wheels
     if not fixed:

@@ -201,6 +201,9 @@ def _configure_deployment(
     if configuration.restart:
         template["metadata"]["annotations"] = {RESTART: configuration.restart}
     written["spec"].update(replicas=spec.replicas, selector={"matchLabels": labels})
+    if not configuration.is_elected:
+        # A new pod would schedule beside the old one.
+        written["spec"]["strategy"]["rollingUpdate"] = {"maxUnavailable": 1, "maxSurge": 0}
     pod = template["spec"]
     pod["serviceAccountName"] = scheduler.metadata.name
     [volume] = pod["volumes"]

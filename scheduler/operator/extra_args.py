@@ -31,15 +31,16 @@ def read(texts: Sequence[str]) -> tuple[list[tuple[str, str]], list[tuple[int, s
     given: list[tuple[str, str]] = []
     problems: list[tuple[int, str]] = []
     for i, text in enumerate(texts):
-        name, _, value = text.removeprefix("-").removeprefix("-").partition("=")
-        if name not in BY_NAME or not text.startswith("-"):
+        name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
+        flag = BY_NAME.get(name)
+        if flag is None or not text.startswith("-") or not (equals or flag.is_bool):
             problems.append((i, f'expected --FLAG=VALUE, got "{text}"'))
         elif name in REFUSED:
             problems.append((i, f"--{name} is refused: {REFUSED[name]}"))
         elif name == "bind-address" and _is_loopback(value):
             problems.append((i, f"--{name}={value} is refused: probes come from the node"))
         else:
-            given.append((name, value or "true"))
+            given.append((name, value if equals else "true"))
     return given, problems
 
 

@@ -19,6 +19,7 @@ class Configuration:
         selected: number of selected SchedulingProfiles.
         restart: a digest that changes if a running daemon cannot reload the file, or if a wheel
             changes; empty by default.
+        is_elected: whether the replicas elect a leader; otherwise the only one schedules at once.
         is_applied: whether the spec is applied to the other objects of the instance; otherwise they
             do not change.
     """
@@ -29,6 +30,7 @@ class Configuration:
     taken: tuple[Key, ...] = ()
     selected: int = 0
     restart: str = ""
+    is_elected: bool = True
     is_applied: bool = True
 
 

@@ -19,6 +19,7 @@ from scheduler.daemon.client.wire import segment
 from scheduler.daemon.informers.backoff import Backoff
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import LeaderElector, unique_identity
+from scheduler.daemon.serving.listening import listen
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient
@@ -78,7 +79,7 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
         kubeconfig=options.kubeconfig, context=options.context, clock=clock
     )
     log.info("Starting", server=connection.access.server, image=options.image)
-    health = await _serve_health(options.health_port)
+    health = await serve_health(options.health_port)
     async with ApiSession(connection, clock=clock, user_agent=USER_AGENT) as session:
         elector = LeaderElector(
             LeaseLock(session, options.namespace, LEASE_NAME),
@@ -141,7 +142,7 @@ async def watch(session: ApiSession, path: str, wake: Callable[[], None]) -> Non
         await asyncio.sleep(backoff.pause())
 
 
-async def _serve_health(port: int) -> web.AppRunner:
+async def serve_health(port: int) -> web.AppRunner:
     """Serve /healthz, which succeeds as long as the event loop runs.
 
     Raises:
@@ -157,7 +158,8 @@ async def _serve_health(port: int) -> web.AppRunner:
     await runner.setup()
     if port:
         try:
-            await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104 - probes come from the node
+            listener = listen("0.0.0.0", port)  # noqa: S104 - probes come from the node
+            await web.SockSite(runner, listener).start()
         except OSError as problem:
             cause = Problem((), problem.strerror or str(problem))
             raise ConfigError(f"--health-port={port}", [cause]) from problem

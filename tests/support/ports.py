@@ -15,3 +15,12 @@ def free_port() -> int:
     port: int = kept.getsockname()[1]
     kept.detach()
     return port
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has IPv6 on its loopback interface."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True

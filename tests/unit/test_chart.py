@@ -73,3 +73,15 @@ def test_the_chart_refuses_the_flags_that_the_operator_refuses() -> None:
 
     assert always == {"config", "logging-format", "v"}
     assert always | set(REFUSED) <= refused <= set(BY_NAME)
+
+
+def test_the_chart_knows_a_flag_by_the_spellings_that_the_daemon_takes() -> None:
+    """The daemon takes `_` as `-`."""
+    checks = (CHART / "templates" / "checks.yaml").read_text()
+    [(pattern, old, new)] = re.findall(r'regexFind "([^"]+)" \$flag \| replace "(.)" "(.)"', checks)
+
+    for name in REFUSED:
+        for written in (f"--{name}=x", f"--{name.replace('-', '_')}=x"):
+            found = re.search(pattern, written)
+            assert found is not None
+            assert found[0].replace(old, new) == f"--{name}"

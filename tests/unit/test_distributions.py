@@ -5,8 +5,11 @@ The production image has no stand-in, the demo's has nothing else.
 
 import ast
 import json
+import os
 import re
+import runpy
 import shutil
+import stat
 import subprocess
 import sys
 import tomllib
@@ -250,6 +253,18 @@ def test_the_context_of_the_image_has_what_is_copied() -> None:
     links = (ROOT / "scheduler" / "operator" / "manifests").iterdir()
     for path in (ROOT / "deploy" / "image" / "rootfs.py", *(link.resolve() for link in links)):
         assert any(path.relative_to(ROOT).match(each) for each in kept), path
+
+
+def test_every_user_may_write_into_tmp_of_the_image(tmp_path: Path) -> None:
+    """Whatever the umask of the build is."""
+    names = runpy.run_path(str(ROOT / "deploy" / "image" / "rootfs.py"))["_names"]
+    before = os.umask(0o077)
+    try:
+        names(tmp_path)
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "tmp").stat().st_mode) == 0o1777
 
 
 def test_nothing_in_the_scheduler_names_the_stand_in() -> None:

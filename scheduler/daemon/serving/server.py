@@ -25,12 +25,12 @@ from scheduler.daemon.serving.connections import IDLE_SECONDS, Connections, conn
 from scheduler.daemon.serving.endpoints import Endpoints, EndpointSources
 from scheduler.daemon.serving.errors import ServingError
 from scheduler.daemon.serving.limits import LimitedReviews
+from scheduler.daemon.serving.listening import listen
 from scheduler.daemon.serving.tls import ServingTls
 from scheduler.observability.logs import get_logger, verbose
 
 _SHUTDOWN_SECONDS: Final = 5.0
 _MAX_BODY_BYTES: Final = 64 * 1024
-_BACKLOG: Final = 128
 _ANSWER_SECONDS: Final = 60.0
 """Time limit of an answer; a client must read it within this time."""
 
@@ -197,17 +197,10 @@ class Server:
 
 
 def _listen(options: RunOptions) -> socket.socket:
-    address = (options.bind_address, options.secure_port)
-    family = socket.AF_INET6 if ":" in options.bind_address else socket.AF_INET
+    address, port = options.bind_address, options.secure_port
     try:
-        return socket.create_server(
-            address,
-            family=family,
-            backlog=_BACKLOG,
-            reuse_port=options.permit_port_sharing,
-            dualstack_ipv6=family is socket.AF_INET6 and options.bind_address == "::",
-        )
+        return listen(address, port, reuse_port=options.permit_port_sharing)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        flags = f"--bind-address={address[0]} --secure-port={address[1]}"
+        flags = f"--bind-address={address} --secure-port={port}"
         raise ServingError(f"{flags}: cannot be listened on: {reason}") from error

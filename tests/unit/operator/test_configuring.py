@@ -1,5 +1,7 @@
 """What instances run with, and what becomes of the profiles that others own."""
 
+import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,16 @@ def test_flags_against_the_other_objects_are_refused(flag: str, reason: str) -> 
 
     [problem] = map(str, found.problems)
     assert problem.startswith(f"spec.extraArgs[1]: {reason}")
+
+
+@pytest.mark.parametrize("flag", ["--decisions", "--v", "--kube-api-qps"])
+def test_only_a_switch_may_stand_without_a_value(flag: str) -> None:
+    """The daemon would take the next flag for the value."""
+    [found] = planned(make_scheduler(extraArgs=["--profiling", flag])).configurations.values()
+
+    assert list(map(str, found.problems)) == [
+        f'spec.extraArgs[1]: expected --FLAG=VALUE, got "{flag}"'
+    ]
 
 
 def test_an_address_that_probes_reach_may_be_given() -> None:
@@ -328,6 +340,86 @@ def test_two_instances_never_answer_to_one_name() -> None:
     assert "served by Scheduler stowage/one already" in str(younger.problems[0])
 
 
+def serving(*names: str) -> dict[str, Any]:
+    """The status of an instance that serves these names."""
+    return {"schedulerNames": list(names)}
+
+
+def own(*names: str) -> list[dict[str, str]]:
+    """Profiles of an instance itself."""
+    return [{"schedulerName": name} for name in names]
+
+
+def test_a_name_stays_with_the_instance_that_serves_it() -> None:
+    """Also if an older instance asks for it later: the younger one would go on serving it."""
+    older = make_scheduler("one", created=1, profiles=own("a", "x"), status=serving("a"))
+    younger = make_scheduler("two", created=2, profiles=own("x"), status=serving("x"))
+
+    plan = planned(older, younger)
+
+    assert names_of(plan, "two") == ["x"]
+    found = plan.configurations[older.key]
+    assert (found.text, found.names) == (None, ("a",))
+    assert list(map(str, found.problems)) == [
+        'spec.profiles[1].schedulerName: "x" is served by Scheduler stowage/two already'
+    ]
+
+
+@pytest.mark.parametrize("status", [serving("x"), serving()], ids=["both", "neither"])
+def test_age_decides_between_instances_that_are_equal(status: dict[str, Any]) -> None:
+    """Both serve the name, or neither does."""
+    older, younger = (
+        make_scheduler(name, created=i, profiles=own("x"), status=status)
+        for i, name in enumerate(("one", "two"))
+    )
+
+    plan = planned(younger, older)
+
+    assert names_of(plan, "one") == ["x"]
+    assert plan.configurations[younger.key].text is None
+
+
+def test_a_name_that_an_instance_gives_up_is_free() -> None:
+    """Two may also exchange their names."""
+    plan = planned(
+        make_scheduler("one", created=1, profiles=own("y"), status=serving("x")),
+        make_scheduler("two", created=2, profiles=own("x"), status=serving("y")),
+    )
+
+    assert (names_of(plan, "one"), names_of(plan, "two")) == (["y"], ["x"])
+
+
+def test_an_instance_that_lacks_a_name_keeps_all_that_it_serves() -> None:
+    """Its daemon goes on with the present configuration, also with what the spec gave up."""
+    older = make_scheduler("one", created=1, profiles=own("y"), status=serving("one"))
+    stopped = make_scheduler("two", created=2, profiles=own("z"), status=serving("y"))
+    holder = make_scheduler("three", created=3, profiles=own("z"), status=serving("z"))
+
+    plan = planned(older, stopped, holder)
+
+    assert names_of(plan, "three") == ["z"]
+    assert plan.configurations[stopped.key].names == ("y",)
+    assert "served by Scheduler stowage/two already" in str(plan.configurations[older.key].problems)
+
+
+def test_a_profile_cannot_rename_itself_to_a_name_in_force() -> None:
+    """However old it is; it gets the name once the other has another one in force."""
+    older = make_profile("old", created=1, schedulerName="x", in_force={"schedulerName": "old"})
+    younger = make_profile("new", created=2, schedulerName="x", in_force={"schedulerName": "x"})
+
+    plan = planned(make_scheduler(**ALL), older, younger)
+
+    assert names_of(plan) == ["stowage", "old", "x"]
+    verdict = plan.verdicts[older.key]
+    assert (verdict.reason, verdict.in_force) == ("Conflict", {"schedulerName": "old"})
+    assert plan.verdicts[younger.key].reason == "InForce"
+
+    younger.status["inForce"] = {"schedulerName": "y"}
+    younger.spec["schedulerName"] = "y"
+
+    assert names_of(planned(make_scheduler(**ALL), older, younger)) == ["stowage", "x", "y"]
+
+
 def test_a_profile_belongs_to_one_instance() -> None:
     """The oldest that selects it."""
     profile = make_profile("batch")
@@ -458,6 +550,37 @@ def test_many_hands_cannot_fill_the_configuration() -> None:
     assert set(reasons[:20]) == {"InForce"}
     assert reasons[-1] == "Full"
     assert len(plan.configurations[Key("stowage", "stowage")].text or "") < 2**20
+
+
+def test_a_profile_that_grows_as_yaml_is_refused_alone() -> None:
+    """The ConfigMap holds YAML, and each level of nesting indents every line below it."""
+    args: Any = [1] * 8000
+    for _ in range(55):
+        args = {"a": args}
+    nested = make_profile("nested", pluginConfig=[{"name": "Unknown", "args": args}])
+    good = make_profile("good", created=1)
+    assert len(json.dumps(nested.spec)) < MAX_PROFILE_BYTES
+
+    plan = planned(make_scheduler(**ALL), nested, good)
+
+    assert plan.verdicts[nested.key].reason == "Invalid"
+    assert "bytes as YAML" in plan.verdicts[nested.key].message
+    assert names_of(plan) == ["stowage", "good"]
+
+
+def test_what_fills_the_configuration_is_counted_as_it_is_written() -> None:
+    """Nested lists take more room as YAML than as JSON."""
+    args: Any = [1] * 300
+    for _ in range(55):
+        args = {"a": args}
+    spec = {"pluginConfig": [{"name": "Unknown", "args": args}]}
+    profiles = [make_profile(f"p{i:02}", created=i, **deepcopy(spec)) for i in range(40)]
+
+    plan = planned(make_scheduler(**ALL), *profiles)
+
+    text = plan.configurations[Key("stowage", "stowage")].text or ""
+    assert MAX_BYTES - MAX_PROFILE_BYTES < len(text.encode()) <= MAX_BYTES
+    assert plan.verdicts[profiles[-1].key].reason == "Full"
 
 
 def test_plugins_of_images_are_known_by_their_names() -> None:
@@ -603,9 +726,11 @@ def test_what_takes_a_restart_is_told_apart() -> None:
     assert restart(configuration={"extenders": [extender]}) == restart(
         configuration={"extenders": [dict(reversed(extender.items()))]}
     )
-    assert restart(configuration={"enableProfiling": True}) == restart(
-        configuration={"enableProfiling": True, "podMaxBackoffSeconds": 20}
+    assert restart(configuration={"enableProfiling": False}) == restart(
+        configuration={"enableProfiling": False, "podMaxBackoffSeconds": 20}
     )
+    assert restart(configuration={"enableProfiling": False}) != restart()
+    assert restart(configuration={"enableProfiling": True}) == restart()
     assert len({restart(), restart("a", plugins=[wheel]), restart("b", plugins=[wheel])}) == 3
 
 

@@ -275,6 +275,32 @@ def test_with_a_broken_configuration_pods_stay_as_they_are() -> None:
     assert ("ClusterRoleBinding", "stowage:stowage:stowage") in found
 
 
+@pytest.mark.parametrize(
+    ("spec", "surge", "unavailable"),
+    [
+        ({}, "100%", 0),
+        ({"replicas": 1, "configuration": {"leaderElection": {"leaderElect": False}}}, 0, 1),
+        ({"replicas": 1, "extraArgs": ["--leader-elect=false"]}, 0, 1),
+        (
+            {
+                "configuration": {"leaderElection": {"leaderElect": False}},
+                "extraArgs": ["--leader-elect"],
+            },
+            "100%",
+            0,
+        ),
+    ],
+    ids=["elected", "not by the configuration", "not by the flag", "the flag wins"],
+)
+def test_without_an_election_a_rollout_runs_one_pod(
+    spec: dict[str, Any], surge: int | str, unavailable: int
+) -> None:
+    """Two pods that elect no leader would both schedule."""
+    strategy = made(make_scheduler(**spec))["Deployment", "stowage"]["spec"]["strategy"]
+
+    assert strategy == {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+
+
 def test_what_has_no_owner_is_removed_by_the_finalizer() -> None:
     """All of it."""
     scheduler = make_scheduler("fast", "team")

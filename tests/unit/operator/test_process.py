@@ -1,12 +1,15 @@
-"""What wakes the reconciler."""
+"""What wakes the reconciler, and the health port."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import pytest
+
 from scheduler.daemon.client.errors import NotFoundError
-from scheduler.operator.process import WATCHED, watch
+from scheduler.operator.process import WATCHED, serve_health, watch
 from tests.support.clock import FakeClock
+from tests.support.ports import free_port, has_ipv6
 from tests.support.virtual_time import run_in
 
 
@@ -37,6 +40,27 @@ class FakeSession:
         if isinstance(found, Exception):
             raise found
         yield FakeLines(found)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_the_health_port_answers_both_families(address: str) -> None:
+    """Probes of a cluster without IPv4 come from IPv6 addresses."""
+    if address == "::1" and not has_ipv6():
+        pytest.skip("no IPv6")
+    port = free_port()
+
+    async def story() -> bytes:
+        runner = await serve_health(port)
+        try:
+            reader, writer = await asyncio.open_connection(address, port)
+            writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
+            answer = await reader.read()
+            writer.close()
+        finally:
+            await runner.cleanup()
+        return answer
+
+    assert asyncio.run(story()).endswith(b"ok")
 
 
 def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:
