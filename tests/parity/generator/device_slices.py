@@ -1,8 +1,9 @@
 """Devices on offer: pools of two drivers, published in every way that a slice knows.
 
-The driver of accelerators partitions devices and has pools named after nodes; that of networks
-shares devices. Only one driver has counters: kube-scheduler keeps them by the name of the pool
-alone, so that of two such drivers the node that is asked first decides (docs/parity.md).
+The driver of accelerators partitions devices. It has pools named after nodes, and pools of several
+nodes that are tried before and after these. The driver of networks shares devices. Only one driver
+has counters: kube-scheduler keeps them by the name of the pool alone, so that of two such drivers
+the node that is asked first decides (docs/parity.md).
 """
 
 from dataclasses import dataclass, field
@@ -63,6 +64,8 @@ class Habits:
     """Probability that a pool is incomplete, obsolete in part, or invalid."""
     sparse: float
     """Probability that a device lacks an attribute."""
+    around: str | None
+    """How pools of accelerators for several nodes select them: a field of the slice, or None."""
 
     @classmethod
     def drawn(cls, draw: Draw) -> "Habits":
@@ -77,6 +80,7 @@ class Habits:
             ),
             unfinished=draw.pick((0.0, 0.0, 0.0, 0.03, 0.15)),
             sparse=draw.pick((0.0, 0.0, 0.0, 0.1)),
+            around=draw.pick((None, None, None, "nodeSelector", "allNodes")),
         )
 
 
@@ -103,6 +107,7 @@ class Pool:
 def publish(draw: Draw, nodes: list[str], habits: Habits) -> Published:
     """Make the slices of a case."""
     found = Published()
+    where: Object
     for node in nodes:
         if draw.maybe(0.95):
             _accelerators(draw, node, habits, found)
@@ -113,13 +118,20 @@ def publish(draw: Draw, nodes: list[str], habits: Habits) -> Published:
         for pool in ("fabric-a", "fabric-b")[: draw.randint(1, 2)]:
             count = draw.randint(1, 4)
             devices = [_interface(draw, f"nic-{i}", habits) for i in range(count)]
-            where: Object = {habits.network: True}
+            where = {habits.network: True}
             if habits.network == "nodeSelector":
                 where = {"nodeSelector": _selector(draw, nodes)}
             if habits.network == "perDeviceNodeSelection":
                 for device in devices:
                     device.update(_own_nodes(draw, nodes))
             _add(draw, Pool(NIC, pool, where, devices), habits, found)
+    if habits.around is not None and nodes:
+        for pool in draw.some(("a-shared", "b-shared", "y-shared", "z-shared"), 2, 3):
+            devices = [_accelerator(draw, f"gpu-{i}", habits) for i in range(draw.randint(1, 3))]
+            where = {habits.around: True}
+            if habits.around == "nodeSelector":
+                where = {"nodeSelector": _selector(draw, nodes)}
+            _add(draw, Pool(GPU, pool, where, devices), habits, found)
     if nodes and draw.maybe(habits.unfinished):
         # A newer generation of one node's pool, with devices for another node only.
         newer = Pool(GPU, draw.pick(nodes), {"nodeName": draw.pick(nodes)}, [])
