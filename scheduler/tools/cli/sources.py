@@ -141,7 +141,8 @@ class InputSource(msgspec.Struct, frozen=True):
                 self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
             )
         if profiles.config.extenders:
-            notices = (*notices, NOT_ASKED)
+            # A recording lacks fields of pods and nodes that extenders need.
+            profiles, notices = profiles.without_extenders(), (*notices, NOT_ASKED)
         return cluster.read_for(profiles), profiles, notices
 
 

@@ -1,16 +1,32 @@
-"""Recordings that were cut short: their process was killed while it wrote."""
+"""Recordings as commands read them: cut short, of a crash, as of a moment."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from scheduler.config.load import default_configuration
+from scheduler.config.write import to_object
 from scheduler.daemon.recording.directory import DirectoryRecorder
-from scheduler.daemon.recording.files import Recording
-from scheduler.daemon.recording.records import RecordingError
-from scheduler.kernel.engine.events import ObjectSet, Tick
+from scheduler.daemon.recording.files import Recording, whole_file
+from scheduler.daemon.recording.records import Header, RecordingError, Writer
+from scheduler.kernel.engine.events import Event, ObjectSet, Tick
 from scheduler.tools.cli.recordings import RecordedSource, until_cut
-from tests.support.builders import make_pod_info
+from tests.support.builders import make_node, make_pod_info
+from tests.support.commands import stowage
 from tests.support.recordings import make_header
+
+CONFIGURATION = to_object(default_configuration("stowage"))
+
+
+def written(path: Path, header: Header, events: Iterable[Event]) -> Path:
+    """Write a recording of events, one each second."""
+    writer, lines = Writer(), bytearray()
+    for number, event in enumerate(events, start=1):
+        writer.write(lines, event, header.clock + number, ())
+    path.write_bytes(whole_file(header, lines))
+    return path
 
 
 def recorded(directory: Path, file_bytes: int) -> list[Path]:
@@ -54,3 +70,36 @@ def test_a_part_that_is_cut_in_the_middle_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(RecordingError, match="middle of a block"):
         list(until_cut(recording, recording))
+
+
+# --- extenders ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_explain_asks_no_extender_about_a_recording(tmp_path: Path, is_recorded: bool) -> None:
+    """A recording lacks the fields that an extender needs; a note says that none was asked."""
+    managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
+    extender = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [
+            extender,
+            {**extender, "managedResources": managed, "nodeCacheCapable": True},
+        ],
+    }
+    events = [
+        ObjectSet("nodes", make_node("n")),
+        ObjectSet("pods", make_pod_info("p", requests={"example.com/gpu": "1"})),
+    ]
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps(document))
+    header = make_header(configuration=CONFIGURATION if not is_recorded else document)
+    file = written(tmp_path / "r-0001.recording", header, events)
+    given = () if is_recorded else ("--config", config)
+
+    result = stowage("explain", "--recording", file, "p", *given)
+
+    assert result.exit_code == 0, result.output
+    assert "Fits on 1 of 1 nodes; goes to n." in result.output
+    assert "note: Extenders are not asked: pods are placed as if there were none." in result.stderr
