@@ -139,7 +139,7 @@ def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
     if source.files:
         _refuse_both()
     with recorded.opened(source.kubeconfig, source.context) as recording:
-        moment = recorded.moment and seconds_at(recording.header, recorded.moment)
+        moment = recorded.moment and seconds_at(recording, recorded.moment)
         title = recorded.daemon or f"recording {recording.paths[0].parent}"
         return RecordingScene(recording, title, moment or None), ()
 
