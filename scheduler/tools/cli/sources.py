@@ -132,6 +132,11 @@ class InputSource(msgspec.Struct, frozen=True):
         recorded.check()
         if self.files:
             raise InputError("-f asks files, --daemon and --recording a daemon: give one")
+        if self.feature_gates and self.config_file is None:
+            raise InputError(
+                "--daemon and --recording have their own feature gates: leave out "
+                "--feature-gates, or add --config FILE"
+            )
         cluster = recorded.read(self.kubeconfig, self.context)
         notices: tuple[str, ...] = ()
         if self.config_file is None:

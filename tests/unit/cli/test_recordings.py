@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,3 +206,49 @@ def test_a_dump_of_the_last_minutes_explains_a_pod_too(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "ObjectSet pods default/p\n" in result.stdout
     assert "Fits on 1 of 1 nodes; goes to n." in result.stdout
+
+
+# --- options without effect -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("explain", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
+        (("capacity", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
+        (("top", "--config", "other.yaml"), "leave out --config"),
+        (("top", "--kubeconfig", "k"), "leave out --kubeconfig and --context"),
+        (("top", "--context", "c"), "leave out --kubeconfig and --context"),
+    ],
+)
+def test_an_option_that_a_recording_leaves_without_effect_is_refused(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    """The recorded configuration decides."""
+    whole, _ = with_crash(tmp_path)
+
+    result = stowage(*words, "--recording", whole)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "given", [{"config_file": "other.yaml"}, {"feature_gates": ("DRADeviceTaintRules=true",)}]
+)
+def test_a_console_refuses_options_without_effect(tmp_path: Path, given: dict[str, Any]) -> None:
+    """It shows a recording with its own profiles."""
+    whole, _ = with_crash(tmp_path)
+
+    with pytest.raises(InputError, match="leave out --config and --feature-gates"):
+        shown(whole, **given)
+
+
+def test_a_console_begins_at_the_moment_given(tmp_path: Path) -> None:
+    """0 is the start; without a moment it is the end."""
+    whole, _ = with_crash(tmp_path)
+
+    moments = [shown(whole, moment=moment) for moment in ("0", "20", None)]
+
+    assert moments == [0.0, 20.0, 401.0]
