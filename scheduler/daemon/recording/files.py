@@ -5,7 +5,7 @@ endian) of the zlib-compressed lines that follow.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final
@@ -85,7 +85,7 @@ class Recording:
             if found.part != number:
                 raise RecordingError(f"{path}: expected part {number}, found part {found.part}")
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Generator[Record, None, None]:
         """Yield the records in order.
 
         Raises:
@@ -114,11 +114,14 @@ def part_name(header: Header) -> str:
     return f"{header.recording}-{header.part:04}{SUFFIX}"
 
 
-def recordings_in(directory: Path) -> list[Recording]:
+def recordings_in(
+    directory: Path, left_out: Callable[[Path], object] = lambda _: None
+) -> list[Recording]:
     """Return the recordings in a directory, in the order in which they began.
 
-    A crash file is a recording by itself, even beside files of the same process. A file that its
-    process left empty, or without a header and other parts, is ignored.
+    A file that its process left empty, or without a header and other parts, is ignored.
+    `left_out` receives files with the last minutes of a process, such as those of a crash, whose
+    recording from the start is in the directory too.
 
     Raises:
         RecordingError: a file is no recording, a part is missing, or the directory is unreadable.
@@ -137,8 +140,14 @@ def recordings_in(directory: Path) -> list[Recording]:
         name = path.stem.rpartition("-")[0]
         if header is None and name in parts:
             parts[name].append(path)
-    found = [Recording(paths) for paths in parts.values()]
-    return sorted(found, key=lambda recording: recording.header.started)
+    kept = []
+    for name, found in parts.items():
+        recording = Recording(found)
+        if name != recording.header.recording and recording.header.recording in parts:
+            left_out(found[0])
+        else:
+            kept.append(recording)
+    return sorted(kept, key=lambda recording: recording.header.started)
 
 
 def _header(path: Path) -> Header | None:

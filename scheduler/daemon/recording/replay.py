@@ -57,13 +57,18 @@ def replay(
     return Replayed(number)
 
 
-def restore(records: Iterable[Record], engine: Engine) -> None:
+def restore(
+    records: Iterable[Record], engine: Engine, seen: Callable[[Record], None] = lambda _: None
+) -> None:
     """Pass only objects, ticks and configurations to an engine; for incomplete recordings.
+
+    `seen` is as for `replay`.
 
     Raises:
         RecordingError: a file is damaged.
     """
     for record in records:
+        seen(record)
         if isinstance(record.event, ObjectSet | ObjectGone | Tick | Configure):
             engine.handle(record.event, record.time)
 

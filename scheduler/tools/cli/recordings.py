@@ -1,9 +1,13 @@
 """Opens the recordings that commands name: files, a directory, or a daemon."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+<<<<<<< HEAD
 from os.path import isdir
+=======
+from math import ceil
+>>>>>>> fix-record
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -66,7 +70,7 @@ def until(recording: Recording, moment: str | None) -> Iterator[Record]:
     """
     if moment is None:
         return iter(recording)
-    return _until(recording, moment, seconds_at(recording.header, moment))
+    return _until(recording, moment, seconds_at(recording, moment))
 
 
 def _until(recording: Recording, moment: str, seconds: float) -> Iterator[Record]:
@@ -99,17 +103,30 @@ def until_cut(recording: Recording, records: Iterable[Record]) -> Iterator[Recor
         print_note(f"{problem}, as if its process was killed; this is its last state, at {then}.")
 
 
-def seconds_at(header: Header, moment: str) -> float:
+def seconds_at(recording: Recording, moment: str) -> float:
     """Parse a time; return it in seconds since the start.
 
     Raises:
-        InputError: the text is no time, or a time before the recording.
+        SchedulerError: the text is no time, or a time before the recording; or the recording
+            cannot be read.
     """
-    at = _time_of_day(moment)
+    header, at = recording.header, _time_of_day(moment)
     seconds = float(moment) if at is None else at - header.started
-    if not seconds >= 0:
-        raise InputError(f"--at {moment}: the recording begins at {_began(header)}")
+    begin = _first_known(recording)
+    if not seconds >= begin:
+        # Rounded up, so that `--at` takes the time of the message.
+        then = _time_text(ceil(header.started + begin))
+        raise InputError(f"--at {moment}: the recording begins at {then}")
     return seconds
+
+
+def _first_known(recording: Recording) -> float:
+    """Return the seconds from the start to the first moment whose cluster is recorded."""
+    header = recording.header
+    if header.is_complete:
+        return 0.0
+    with closing(iter(recording)) as records:
+        return next((record.time - header.clock for record in records), 0.0)
 
 
 def day_of(header: Header, time: float) -> datetime:

@@ -203,20 +203,17 @@ class _Replay:
     def _feed(
         self, records: Iterator[Record], engine: Engine, *, dump: bool, is_asked: bool
     ) -> int:
+        show = self._show if dump else lambda _: None
         if not self._header.is_complete:
             # The engine's chance, back-off and attempts before the first event are not known.
-            if dump:
-                for record in records:
-                    self._show(record)
-            elif is_asked:
-                restore(records, engine)
-            else:
+            if not (dump or is_asked):
                 raise InputError(
                     "the recording does not begin at the start, so answers cannot be compared; "
                     "--dump, --explain, --config and --plugin can be used"
                 )
+            restore(records, engine, show)
             return 0
-        replayed = replay_records(records, engine, self._show if dump else lambda _: None)
+        replayed = replay_records(records, engine, show)
         difference = replayed.difference
         self._summary |= {"events": replayed.events, "identical": difference is None}
         if difference is None:

@@ -130,6 +130,11 @@ class InputSource(msgspec.Struct, frozen=True):
         recorded.check()
         if self.files:
             raise InputError("-f asks files, --daemon and --recording a daemon: give one")
+        if self.feature_gates and self.config_file is None:
+            raise InputError(
+                "--daemon and --recording have their own feature gates: leave out "
+                "--feature-gates, or add --config FILE"
+            )
         cluster = recorded.read(self.kubeconfig, self.context)
         notices: tuple[str, ...] = ()
         if self.config_file is None:
@@ -139,7 +144,8 @@ class InputSource(msgspec.Struct, frozen=True):
                 self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
             )
         if profiles.config.extenders:
-            notices = (*notices, NOT_ASKED)
+            # A recording lacks fields of pods and nodes that extenders need.
+            profiles, notices = profiles.without_extenders(), (*notices, NOT_ASKED)
         return cluster.read_for(profiles), profiles, notices
 
 

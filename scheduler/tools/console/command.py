@@ -21,6 +21,7 @@ from scheduler.tools.cli.watching import watching
 from scheduler.tools.console.scenes import ClusterScene, FileScene, RecordingScene, Scene
 from scheduler.tools.console.server import Console, check_address
 from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import InputError
 
 PORT: Final = 10280
 _EVERYWHERE: Final = (
@@ -138,10 +139,16 @@ def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
     recorded.check()
     if source.files:
         _refuse_both()
+    if source.config_file is not None or source.feature_gates:
+        raise InputError(
+            "--daemon and --recording show the recorded profiles: leave out --config and "
+            "--feature-gates"
+        )
     with recorded.opened(source.kubeconfig, source.context) as recording:
-        moment = recorded.moment and seconds_at(recording.header, recorded.moment)
+        at = recorded.moment
+        moment = None if at is None else seconds_at(recording, at)
         title = recorded.daemon or f"recording {recording.paths[0].parent}"
-        return RecordingScene(recording, title, moment or None), ()
+        return RecordingScene(recording, title, moment), ()
 
 
 def _refuse_both() -> NoReturn:

@@ -147,6 +147,15 @@ class Profiles:
         """
         return Profiles(self.config, self._out_of_tree, is_named=self.is_named)
 
+    def without_extenders(self) -> "Profiles":
+        """Build the same profiles for a command that calls no extender.
+
+        Raises:
+            SchedulerError: a profile cannot be built.
+        """
+        config = msgspec.structs.replace(self.config, extenders=())
+        return Profiles(config, self._out_of_tree, is_named=self.is_named)
+
     def load(
         self,
         objects: ClusterObjects,

@@ -14,7 +14,7 @@ import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
-from scheduler.daemon.recording.files import Recording, part_name, recordings_in
+from scheduler.daemon.recording.files import Recording, recordings_in
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
@@ -124,29 +124,17 @@ def recordings_at(
 ) -> list[Recording]:
     """Open all recordings of a directory, or the one whose first part is a file.
 
-    `left_out` receives files with the last minutes of a process, such as those of a crash, whose
-    recording is in the directory too: the same pods would count twice.
+    `left_out` is as for `recordings_in`: the same pods would count twice.
 
     Raises:
         SchedulerError: there is no recording, or one cannot be read.
     """
     if not isdir(path):  # noqa: PTH112 - `Path` raises for unreachable paths
         return [Recording([path])]
-    found = recordings_in(path)
+    found = recordings_in(path, left_out)
     if not found:
         raise InputError(f"{path}: expected a recording, found none")
-    from_start = {each.header.recording for each in found if _is_from_start(each)}
-    kept = []
-    for each in found:
-        if _is_from_start(each) or each.header.recording not in from_start:
-            kept.append(each)
-        else:
-            left_out(each.paths[0])
-    return kept
-
-
-def _is_from_start(recording: Recording) -> bool:
-    return recording.paths[0].name == part_name(recording.header)
+    return found
 
 
 def carry_out(task: Task) -> TaskResult:

@@ -1,16 +1,38 @@
-"""Recordings that were cut short: their process was killed while it wrote."""
+"""Recordings as commands read them: cut short, of a crash, as of a moment."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from scheduler.config.load import default_configuration
+from scheduler.config.write import to_object
 from scheduler.daemon.recording.directory import DirectoryRecorder
-from scheduler.daemon.recording.files import Recording
-from scheduler.daemon.recording.records import RecordingError
-from scheduler.kernel.engine.events import ObjectSet, Tick
-from scheduler.tools.cli.recordings import RecordedSource, until_cut
-from tests.support.builders import make_pod_info
+from scheduler.daemon.recording.files import Recording, part_name, whole_file
+from scheduler.daemon.recording.flight import FlightRecorder
+from scheduler.daemon.recording.records import Header, RecordingError, Writer
+from scheduler.kernel.engine.events import Event, ObjectSet, Tick
+from scheduler.tools.cli.recordings import RecordedSource, recording_at, until_cut
+from scheduler.tools.cli.sources import InputSource
+from scheduler.tools.console.command import _still
+from scheduler.tools.offline.reading import InputError
+from tests.support.builders import make_node, make_pod_info
+from tests.support.clock import FakeClock
+from tests.support.commands import stowage
 from tests.support.recordings import make_header
+
+CONFIGURATION = to_object(default_configuration("stowage"))
+
+
+def written(path: Path, header: Header, events: Iterable[Event]) -> Path:
+    """Write a recording of events, one each second."""
+    writer, lines = Writer(), bytearray()
+    for number, event in enumerate(events, start=1):
+        writer.write(lines, event, header.clock + number, ())
+    path.write_bytes(whole_file(header, lines))
+    return path
 
 
 def recorded(directory: Path, file_bytes: int) -> list[Path]:
@@ -54,3 +76,179 @@ def test_a_part_that_is_cut_in_the_middle_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(RecordingError, match="middle of a block"):
         list(until_cut(recording, recording))
+
+
+# --- extenders ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_explain_asks_no_extender_about_a_recording(tmp_path: Path, is_recorded: bool) -> None:
+    """A recording lacks the fields that an extender needs; a note says that none was asked."""
+    managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
+    extender = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [
+            extender,
+            {**extender, "managedResources": managed, "nodeCacheCapable": True},
+        ],
+    }
+    events = [
+        ObjectSet("nodes", make_node("n")),
+        ObjectSet("pods", make_pod_info("p", requests={"example.com/gpu": "1"})),
+    ]
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps(document))
+    header = make_header(configuration=CONFIGURATION if not is_recorded else document)
+    file = written(tmp_path / "r-0001.recording", header, events)
+    given = () if is_recorded else ("--config", config)
+
+    result = stowage("explain", "--recording", file, "p", *given)
+
+    assert result.exit_code == 0, result.output
+    assert "Fits on 1 of 1 nodes; goes to n." in result.output
+    assert "note: Extenders are not asked: pods are placed as if there were none." in result.stderr
+
+
+# --- the moment -----------------------------------------------------------------------------------
+
+
+def with_crash(directory: Path) -> tuple[Path, Path]:
+    """The files of a process that crashed: its recording, and its last minutes.
+
+    A node comes after 10 s, a pod after 400 s; the last minutes begin at 10 s.
+    """
+    header = make_header(configuration=CONFIGURATION)
+    flight = FlightRecorder(header)
+    recorder = DirectoryRecorder(directory, header, lambda *_: None)
+    for seconds, event in (
+        (10, ObjectSet("nodes", make_node("n"))),
+        (400, ObjectSet("pods", make_pod_info("p"))),
+        (401, Tick()),
+    ):
+        flight.note(event, header.clock + seconds, [])
+        recorder.note(event, header.clock + seconds, [])
+    recorder.close()
+    crash = directory / "crash-1.recording"
+    crash.write_bytes(flight.dump())
+    return directory / part_name(header), crash
+
+
+def shown(
+    file: Path,
+    *,
+    moment: str | None = None,
+    config_file: str | None = None,
+    feature_gates: tuple[str, ...] = (),
+) -> float:
+    """The seconds since the start at which a console shows a recording first."""
+    recorded = RecordedSource(recordings=(file,), moment=moment)
+    source = InputSource((), "", "", config_file, feature_gates, recorded)
+    scene, _ = _still(source, FakeClock())
+    return scene.default
+
+
+@pytest.mark.parametrize("moment", [None, "2001-09-09T02:00:00Z"])
+def test_the_file_of_a_crash_hides_no_recording(tmp_path: Path, moment: str | None) -> None:
+    """Both began at the same time; without its recording the file of the crash is read."""
+    whole, crash = with_crash(tmp_path)
+
+    assert recording_at([tmp_path], moment).paths == [whole]
+
+    whole.unlink()
+    assert recording_at([tmp_path], moment).paths == [crash]
+
+
+@pytest.mark.parametrize("moment", ["0", "9.5", "2001-09-09T01:46:45Z"])
+@pytest.mark.parametrize("command", [("explain", "--recording"), ("replay", "--dump")])
+def test_a_moment_before_the_last_minutes_is_refused(
+    tmp_path: Path, moment: str, command: tuple[str, ...]
+) -> None:
+    """The cluster of that moment is unknown, not empty; the message says from when it is known."""
+    _, crash = with_crash(tmp_path)
+
+    result = stowage(*command, crash, "--at", moment)
+
+    assert result.exit_code == 2
+    message = f"--at {moment}: the recording begins at 2001-09-09T01:46:50Z"
+    assert message in result.stderr
+    with pytest.raises(InputError, match=message):
+        shown(crash, moment=moment)
+
+
+def test_the_first_moment_of_the_last_minutes_is_known(tmp_path: Path) -> None:
+    """It is the one that the refusal names."""
+    _, crash = with_crash(tmp_path)
+
+    result = stowage(
+        "what-if", "--recording", crash, "--at", "2001-09-09T01:46:50Z", "--drain", "n"
+    )
+
+    assert result.exit_code == 0, result.output
+
+
+def test_a_whole_recording_begins_with_an_empty_cluster(tmp_path: Path) -> None:
+    """Nothing had come yet."""
+    whole, _ = with_crash(tmp_path)
+
+    result = stowage("explain", "--recording", whole, "--at", "0")
+
+    assert (result.exit_code, result.stdout) == (0, "No pod waits for a node.\n")
+
+
+def test_a_dump_of_the_last_minutes_explains_a_pod_too(tmp_path: Path) -> None:
+    """Its events have brought the engine to the moment."""
+    _, crash = with_crash(tmp_path)
+
+    result = stowage("replay", crash, "--dump", "--explain", "p")
+
+    assert result.exit_code == 0, result.output
+    assert "ObjectSet pods default/p\n" in result.stdout
+    assert "Fits on 1 of 1 nodes; goes to n." in result.stdout
+
+
+# --- options without effect -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("explain", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
+        (("capacity", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
+        (("top", "--config", "other.yaml"), "leave out --config"),
+        (("top", "--kubeconfig", "k"), "leave out --kubeconfig and --context"),
+        (("top", "--context", "c"), "leave out --kubeconfig and --context"),
+    ],
+)
+def test_an_option_that_a_recording_leaves_without_effect_is_refused(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    """The recorded configuration decides."""
+    whole, _ = with_crash(tmp_path)
+
+    result = stowage(*words, "--recording", whole)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "given", [{"config_file": "other.yaml"}, {"feature_gates": ("DRADeviceTaintRules=true",)}]
+)
+def test_a_console_refuses_options_without_effect(tmp_path: Path, given: dict[str, Any]) -> None:
+    """It shows a recording with its own profiles."""
+    whole, _ = with_crash(tmp_path)
+
+    with pytest.raises(InputError, match="leave out --config and --feature-gates"):
+        shown(whole, **given)
+
+
+def test_a_console_begins_at_the_moment_given(tmp_path: Path) -> None:
+    """0 is the start; without a moment it is the end."""
+    whole, _ = with_crash(tmp_path)
+
+    moments = [shown(whole, moment=moment) for moment in ("0", "20", None)]
+
+    assert moments == [0.0, 20.0, 401.0]

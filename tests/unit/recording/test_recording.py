@@ -584,20 +584,28 @@ def test_a_disk_that_is_full_is_left_with_whole_blocks(tmp_path: Path) -> None:
 
 
 def test_a_directory_may_hold_several_recordings(tmp_path: Path) -> None:
-    """Those that began first come first; what a crash left is one by itself, nothing is none."""
+    """Those that began first come first.
+
+    What a crash left is one by itself, except beside the whole one; nothing is none.
+    """
     for recording, part, started in (("b", 1, 2e9), ("a", 1, 1e9), ("a", 2, 1e9)):
         header = replace(HEADER, recording=recording, part=part, started=started)
         (tmp_path / part_name(header)).write_bytes(whole_file(header, bytearray()))
-    crashed = replace(HEADER, recording="a", started=1e9 + 1, is_complete=False)
-    (tmp_path / "crash-1.recording").write_bytes(whole_file(crashed, bytearray()))
+    for recording in ("a", "d"):
+        crashed = replace(HEADER, recording=recording, started=1e9 + 1, is_complete=False)
+        file = tmp_path / f"crash-{recording}.recording"
+        file.write_bytes(whole_file(crashed, bytearray()))
     (tmp_path / "c-0001.recording").touch()
     (tmp_path / "notes.txt").touch()
 
-    found = recordings_in(tmp_path)
+    left_out: list[Path] = []
 
+    found = recordings_in(tmp_path, left_out.append)
+
+    assert left_out == [tmp_path / "crash-a.recording"]
     assert [[path.name for path in each.paths] for each in found] == [
         ["a-0001.recording", "a-0002.recording"],
-        ["crash-1.recording"],
+        ["crash-d.recording"],
         ["b-0001.recording"],
     ]
     (tmp_path / "a-0001.recording").unlink()

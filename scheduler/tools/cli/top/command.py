@@ -12,8 +12,9 @@ from scheduler.observability import logs
 from scheduler.tools.cli.inputs import read_profiles, refuse
 from scheduler.tools.cli.live import ClusterAddress, check_lists
 from scheduler.tools.cli.options import cluster_options
-from scheduler.tools.cli.recordings import recording_at
+from scheduler.tools.cli.recordings import RecordedSource
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, TopSource
+from scheduler.tools.offline.reading import InputError
 
 NOT_INSTALLED = (
     "the screen is not installed: pip install 'stowage-scheduler[top]', or `make install` in a "
@@ -58,7 +59,10 @@ def top(
     clock = SystemClock()
     try:
         if recordings:
-            source: TopSource = RecordingSource(recording_at(recordings, None))
+            if config_file is not None:
+                raise InputError("--recording has its own profiles: leave out --config")
+            with RecordedSource(recordings=recordings).opened(kubeconfig, context) as recording:
+                source: TopSource = RecordingSource(recording)
         else:
             place = ClusterAddress(kubeconfig, context)
             # Before the screen is taken over: it has no place for errors.
