@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-<<<<<<< HEAD
-from os.path import isdir
-=======
 from math import ceil
->>>>>>> fix-record
+from os.path import isdir
 from pathlib import Path
 from urllib.parse import urlsplit
 
