@@ -1,7 +1,7 @@
 """The law of rankings: they choose the nodes that looking at each node would choose.
 
-Random histories of a cluster of a few zones, whose nodes fill up, are cordoned, change zone and go;
-pods that prefer zones are asked about in between.
+Random histories of a cluster of a few zones, whose nodes come, fill up, are cordoned, change zone
+and go; pods that prefer zones are asked about in between.
 """
 
 from collections.abc import Iterator
@@ -29,6 +29,8 @@ from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import ZONE, make_node, make_node_info, make_pod_info
 
 NODES = 60
+MORE_NODES = 10
+"""Nodes that come later: the table grows beyond what topologies know of."""
 STEPS = 300
 APPS = ("web", "db")
 
@@ -94,7 +96,7 @@ class History:
             yield PodRemoved(self.running.pop(self.random.randrange(len(self.running))))
 
     def _change_node(self) -> Iterator[Change]:
-        name = f"n{self.random.randrange(NODES)}"
+        name = f"n{self.random.randrange(NODES + MORE_NODES)}"
         if name not in self.nodes or self.random.random() < 0.7:
             yield from self._set_node(name)
             return

@@ -212,6 +212,8 @@ class PodClass:
         node_rows = self._changed(changed_nodes, size)
         pod_rows = self._changed(changed_pods, size)
         if node_rows is not None:
+            # Their topologies do not have the rows of new nodes.
+            del self._rankings[1:]
             self._evaluate_nodes(snapshot, node_rows)
             if isinstance(node_rows, slice):
                 pod_rows = node_rows
