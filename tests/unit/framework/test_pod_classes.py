@@ -26,6 +26,7 @@ from tests.support.fake_plugins import (
     make_framework,
     make_snapshot,
 )
+from tests.support.storage import claims_of
 
 
 class Signing(ColumnFilter):
@@ -66,6 +67,16 @@ def test_pods_with_equal_signatures_are_one_class(fields: dict[str, Any], expect
     pods = [make_pod_info("a"), make_pod_info("b", **fields), make_pod_info("c")]
 
     assert hits(framework, make_snapshot("n"), *pods) == expected
+
+
+def test_a_plugin_may_sign_the_volumes_of_a_pod() -> None:
+    """Pods of one kind may differ in them."""
+    plugin = Signing("S", lambda pod: len(pod.pod.volumes))
+    framework = make_framework(plugin, trusted=[])
+    plain, with_volume = make_pod_info("a"), make_pod_info("b", volumes=claims_of("c"))
+    assert plain.kind is with_volume.kind
+
+    assert hits(framework, make_snapshot("n"), plain, with_volume, with_volume) == 1
 
 
 class Unsigned(FilterPlugin):

@@ -128,9 +128,9 @@ def _in_the_way(
         layer = NominatedLayer(key, positions, snapshot.table.size)
         found = nominated.before(pod, snapshot, counts_itself=True)
         layer.replace(slice(None), found, _judged(attempt, alone, found))
-        # No row log records which nodes have which images.
+        # No row log records which nodes have which images, or that a filter works again.
         reads_images = any(each.reads & Reads.IMAGES for each in attempt.filters)
-        pod_class.nominated_layer = None if reads_images else layer
+        pod_class.nominated_layer = None if reads_images or alone.failures else layer
     elif len(changed):
         found = nominated.before(pod, snapshot, on=changed, counts_itself=True)
         layer.replace(changed, found, _judged(attempt, alone, found))

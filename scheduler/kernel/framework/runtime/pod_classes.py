@@ -78,7 +78,7 @@ class PodClasses:
             del self._classes[next(iter(self._classes))]
 
     def _signature(self, pod: PodInfo) -> Signature | None:
-        """The signature of a pod that shares its answers; plugins sign once for each kind."""
+        """The signature of a pod that shares its answers; in-tree plugins sign once for a kind."""
         if self._plugins.signs is None or not self._max_bytes:
             return None
         if pod.needs & DEVICES:
@@ -87,7 +87,12 @@ class PodClasses:
         if pod.pod.node_name:
             # The kind does not include the node.
             found = self._signed(pod)
-        elif not isinstance(found, Signature) or found.among is not self._signatures:
+        elif (
+            not isinstance(found, Signature)
+            or found.among is not self._signatures
+            # Nor does it include volumes and claims, which other plugins may sign.
+            or not self._plugins.are_trusted
+        ):
             found = pod.kind.signature = self._signed(pod)
         return found if found.is_shared else None
 
