@@ -246,11 +246,14 @@ def test_a_class_goes_with_the_last_pod_of_it() -> None:
     assert len(framework.classes._classes) == len(framework.classes._signatures) == 0
 
 
-def test_a_kind_is_signed_once() -> None:
+def test_in_tree_plugins_sign_a_kind_once() -> None:
     """And again where another profile asks, or the kind does not tell which node a pod names."""
     signed: list[str] = []
     framework, other = (
-        make_framework(Signing(name, lambda pod, name=name: signed.append(name) or pod.node_name))
+        make_framework(
+            Signing(name, lambda pod, name=name: signed.append(name) or pod.node_name),
+            trusted=[name],
+        )
         for name in ("S", "T")
     )
     pods, snapshot = [make_pod_info(name) for name in "abc"], make_snapshot("n")
