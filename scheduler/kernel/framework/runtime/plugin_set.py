@@ -118,6 +118,7 @@ class ProfilePlugins:
         only_writes: `only_writes` of the PreBind plugins that have it, by name.
         signs_under: `signs_under` of the plugins that have it.
         signs: `sign` of the row-local plugins; None where one of them lacks it.
+        signs_kinds: whether these plugins are trusted; they sign all pods of a kind alike.
         judges_alike: whether all plugins from PreEnqueue to PostFilter are trusted; these give
             equal pods equal answers.
         are_trusted: whether all plugins are trusted.
@@ -215,7 +216,7 @@ class ProfilePlugins:
             gives_column=True,
         )
         self.placement_weights = [weight or 1 for _, weight in enabled.get("placementScore", ())]
-        self.signs = self._signs()
+        self.signs, self.signs_kinds = self._signs()
         self.signs_under = [
             calls.guarded(plugin, "Sign", plugin.signs_under, answers.fragment)
             for plugin in self.by_name.values()
@@ -344,11 +345,12 @@ class ProfilePlugins:
             for name, weight in self._enabled.get("score", ())
         ]
 
-    def _signs(self) -> list[Callable[[PodInfo], Hashable]] | None:
+    def _signs(self) -> tuple[list[Callable[[PodInfo], Hashable]] | None, bool]:
         plugins = [p for p in self.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
+        are_trusted = all(plugin.NAME in self._trusted for plugin in plugins)
         if not all(SignPlugin in type(p).__mro__ for p in plugins):
-            return None
-        return [
+            return None, are_trusted
+        signs = [
             self.calls.bound(
                 plugin,
                 "Sign",
@@ -357,3 +359,4 @@ class ProfilePlugins:
             )
             for plugin in plugins
         ]
+        return signs, are_trusted

@@ -91,7 +91,7 @@ class PodClasses:
             not isinstance(found, Signature)
             or found.among is not self._signatures
             # Nor does it include volumes and claims, which other plugins may sign.
-            or not self._plugins.are_trusted
+            or not self._plugins.signs_kinds
         ):
             found = pod.kind.signature = self._signed(pod)
         return found if found.is_shared else None
