@@ -53,6 +53,8 @@ class Quantity:
     exact: Fraction | None = None
     computed: bool = False
     """Made by `add` or `sub`. Upstream compares such a value on the right of `==` with nothing."""
+    places: int = -_FINEST
+    """Decimal places that upstream keeps of `exact`."""
 
     @property
     def amount(self) -> Fraction:
@@ -78,14 +80,17 @@ class Quantity:
     def approximate(self) -> float:
         """The nearest double, computed as upstream does (`AsApproximateFloat64`)."""
         if self.exact is not None:
-            return float(self.exact)
+            try:
+                return float(int(self.exact * 10**self.places)) * float(f"1e{-self.places}")
+            except OverflowError:
+                return math.inf if self.exact > 0 else -math.inf
         if self.scale == 0:
             return float(self.value)
         return self.value * float(f"1e{self.scale}")
 
     def plus(self, other: "Quantity") -> "Quantity":
         """The sum, in 64 bits where upstream keeps it there."""
-        return self._added(other) or Quantity(exact=self.amount + other.amount, computed=True)
+        return self._added(other) or self._beyond(self.amount + other.amount, other)
 
     def minus(self, other: "Quantity") -> "Quantity":
         """The difference. In 64 bits the smallest number is its own negative, as in Go."""
@@ -94,7 +99,12 @@ class Quantity:
             found = self._added(Quantity(value, other.scale))
             if found is not None:
                 return found
-        return Quantity(exact=self.amount - other.amount, computed=True)
+        return self._beyond(self.amount - other.amount, other)
+
+    def _beyond(self, amount: Fraction, other: "Quantity") -> "Quantity":
+        """A sum or difference as a decimal."""
+        places = [-one.scale if one.exact is None else one.places for one in (self, other)]
+        return Quantity(exact=amount, computed=True, places=max(places))
 
     def _added(self, other: "Quantity") -> "Quantity | None":
         """The sum, if 64 bits hold it and both operands."""

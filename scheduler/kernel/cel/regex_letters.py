@@ -106,6 +106,9 @@ def complement(ranges: Ranges) -> Ranges:
     return (*found, (low, LAST)) if low <= LAST else tuple(found)
 
 
+_DOTLESS_I: Final = "\u0131"
+
+
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
     """The same letters in ranges that are ordered and apart."""
     found: list[tuple[int, int]] = []
@@ -118,6 +121,9 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def _fold(letter: str) -> str:
+    if letter == _DOTLESS_I:
+        # Unlike Python, Go leaves it alone: unicode/tables.go (caseOrbit).
+        return letter
     upper = letter.upper()
     lower = (upper if len(upper) == 1 else letter).lower()
     return lower if len(lower) == 1 else letter

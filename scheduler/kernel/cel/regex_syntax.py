@@ -283,7 +283,7 @@ class _Parser:
             return self._octal(letter, start)
         if letter == "x":
             return self._hexadecimal(start)
-        if letter.isascii() and not letter.isalnum() and letter != "_":
+        if letter.isascii() and not letter.isalnum():
             return ord(letter)
         raise _error("invalid escape sequence", self._text[start : self._at])
 
@@ -326,9 +326,6 @@ class _Parser:
         while first or not self._peek("]"):
             if self._at >= len(self._text):
                 raise _error("missing closing ]", self._text[start:])
-            # A minus is itself only at an end.
-            if self._peek("-") and not first and not self._text.startswith("]", self._at + 1):
-                raise _error("invalid character class range", self._text[self._at : self._at + 2])
             first = False
             self._class_item(ranges, others, start)
         self._at += 1

@@ -32,6 +32,18 @@ def verdict(expression: str) -> int:
         ('quantity("1.0").isInteger()', FALSE),
         ('quantity("0.5Gi").isInteger()', FALSE),
         ('quantity("512Mi").isInteger()', TRUE),
+        # A quantity that 64 bits do not hold is a decimal of nine places, times an inexact 1e-9.
+        ('quantity("3.75Gi").asApproximateFloat() == 4026531840.0', FALSE),
+        ('quantity("3.75Gi").add(quantity("1k")).asApproximateFloat() == 4026532840.0', FALSE),
+        ('quantity("1.5Gi").sub(quantity("7m")).asApproximateFloat() == 1610612735.993', TRUE),
+        ('quantity("12345678901234567890e400").asApproximateFloat() > 1.0', TRUE),
+        ('quantity("-12345678901234567890e400").asApproximateFloat() < -1.0', TRUE),
+        # A minus may be anywhere in a class, an underscore may be escaped, and ı is no i.
+        (r'"a-b.c".matches("^[\\w-.]+$")', TRUE),
+        ('"a-e".matches("^[a-c-e]+$")', TRUE),
+        ('"-".matches("^[^-a]$")', FALSE),
+        (r'"nv_h100".matches("^nv\\_h100$")', TRUE),
+        ('"m\u0131ni".matches("(?i)^mini$")', FALSE),
         # Kubernetes' own types do not survive in an optional that passes through a name or `?:`.
         ('optional.of(quantity("1")).value() == quantity("1")', TRUE),
         ('cel.bind(q, optional.of(quantity("1")), q.hasValue())', TRUE),
