@@ -441,6 +441,33 @@ class TestProxy:
         assert [seen.split(b" ")[0] for seen in proxy.requests] == [b"CONNECT"] * 2
         assert not [seen for seen in proxy.requests if b"uthorization" in seen]
 
+    @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "127.0.0.1:{port}x"])
+    def test_no_message_has_the_password_of_the_proxy(self, host: str) -> None:
+        """Messages end in events and conditions, which tenants read."""
+        proxy = RawServer([[b"HTTP/1.1 407 Proxy Auth\r\nContent-Length: 0\r\n\r\n", b""]] * 2)
+        messages: list[str] = []
+
+        async def story() -> None:
+            listener = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+            port = listener.sockets[0].getsockname()[1]
+            url = "http://user:hunter2@" + host.format(port=port)
+            access = Access("https://cluster.example", tls=load_tls(TlsFiles(), None), proxy=url)
+            async with ApiSession(Connection(None, access), clock=SystemClock()) as session:
+                with pytest.raises(UnavailableError) as raised:
+                    await session.request("POST", "/api/v1/x", b"{}")
+                messages.append(str(raised.value))
+                with pytest.raises(UnavailableError) as raised:
+                    async with session.stream("/api/v1/y", read_timeout=60.0):
+                        raise AssertionError("the proxy refused")
+                messages.append(str(raised.value))
+            listener.close()
+            await proxy.stop()
+
+        play(story)
+        assert not [message for message in messages if "hunter2" in message]
+        told = "cannot be used" if host.endswith("x") else "407 Proxy Auth"
+        assert all(message.endswith(told) for message in messages)
+
 
 # --- bytes nobody asked for -----------------------------------------------------------------------
 
