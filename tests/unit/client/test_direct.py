@@ -16,7 +16,7 @@ from aiohttp import web
 from hypothesis import given, settings, strategies as st
 
 from scheduler.clock import SystemClock
-from scheduler.daemon.client import event_loop
+from scheduler.daemon.client import event_loop, session as session_module
 from scheduler.daemon.client.connection import Access, Connection
 from scheduler.daemon.client.direct import (
     DirectConnections,
@@ -574,6 +574,29 @@ class TestProxy:
         play(story)
         assert [seen.split(b" ")[0] for seen in proxy.requests] == [b"CONNECT"] * 2
         assert not [seen for seen in proxy.requests if b"uthorization" in seen]
+
+    def test_a_proxy_that_does_not_answer_ends_a_watch_soon(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Long before a watch without any event would end."""
+        monkeypatch.setattr(session_module, "CONNECT_TIMEOUT_SECONDS", 0.1)
+
+        async def story() -> None:
+            with socket.create_server(("127.0.0.1", 0)) as proxy:
+                access = Access(
+                    "https://cluster.example",
+                    tls=load_tls(TlsFiles(), None),
+                    proxy=f"http://127.0.0.1:{proxy.getsockname()[1]}",
+                )
+                async with (
+                    ApiSession(Connection(None, access), clock=SystemClock()) as session,
+                    asyncio.timeout(20.0),
+                ):
+                    with pytest.raises(UnavailableError, match="no answer in time"):
+                        async with session.stream("/api/v1/y", read_timeout=3600.0):
+                            raise AssertionError("the proxy does not answer")
+
+        play(story)
 
     @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "127.0.0.1:{port}x"])
     def test_no_message_has_the_password_of_the_proxy(self, host: str) -> None:
