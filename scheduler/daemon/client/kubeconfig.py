@@ -32,8 +32,11 @@ from scheduler.daemon.client.exec_plugin import run_plugin
 from scheduler.daemon.client.tls import TlsFiles, load_tls
 from scheduler.daemon.client.urls import EXPECTED, is_http_url
 
-EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
-"""Credentials are renewed this long before they expire."""
+EXPIRY_MARGIN: Final = dt.timedelta(minutes=2)
+"""Credentials are renewed this long before they expire.
+
+It covers the time between two renewals (60 s), and the run of an exec plugin (60 s at most).
+"""
 
 _OIDC: Final = "oidc"
 """The only auth-provider of kubectl since 1.26; the others became exec plugins."""

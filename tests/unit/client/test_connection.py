@@ -678,7 +678,7 @@ class TestFreshness:
         async def scenario() -> list[tuple[str, str]]:
             connection = await load_connection(kubeconfig=path, environ={}, clock=clock)
             story = []
-            for seconds in (0.0, 530.0, 20.0):
+            for seconds in (0.0, 470.0, 20.0):
                 clock.advance(seconds)
                 (tmp_path / "status").write_text(repr({"token": "e1"}))
                 await connection.refresh()
