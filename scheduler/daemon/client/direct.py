@@ -7,11 +7,13 @@ requests through a proxy use aiohttp. `python -m bench --workload plain` compare
 """
 
 import asyncio
+import ipaddress
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+import aiohappyeyeballs
 import httptools
 import msgspec
 from typing_extensions import override
@@ -21,6 +23,8 @@ from scheduler.daemon.client.errors import FencedError, cut
 
 JSON: Final = "application/json"
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
+NEXT_ADDRESS_SECONDS: Final = 0.25
+"""The next address of a name is tried as well after this time; as in aiohttp and RFC 8305."""
 KEEPALIVE_SECONDS: Final = 60.0
 """Idle connections are closed before a server (90 s) or a load balancer would close them."""
 UNACKNOWLEDGED_SECONDS: Final = 5
@@ -185,10 +189,17 @@ class DirectConnections:
         where = f"{self._host}:{self._port}"
         try:
             async with asyncio.timeout(min(timeout, CONNECT_TIMEOUT_SECONDS)):
-                transport, connection = await self._loop.create_connection(
+                connected = await aiohappyeyeballs.start_connection(
+                    await self._addresses(),
+                    happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
+                    loop=self._loop,
+                )
+                for level, option, value in SOCKET_OPTIONS:
+                    connected.setsockopt(level, option, value)
+                # The loop owns the socket from here on, also if the handshake fails.
+                _, connection = await self._loop.create_connection(
                     lambda: _Connection(self._loop),
-                    self._host,
-                    self._port,
+                    sock=connected,
                     ssl=self._context,
                     server_hostname=self._server_hostname,
                 )
@@ -199,10 +210,17 @@ class DirectConnections:
         except OSError as problem:
             cause = problem.strerror or str(problem)
             raise NoAnswerError(cut(f"cannot connect to {where}: {cause}")) from problem
-        connected = transport.get_extra_info("socket")
-        for level, option, value in SOCKET_OPTIONS:
-            connected.setsockopt(level, option, value)
         return connection
+
+    async def _addresses(self) -> Sequence[aiohappyeyeballs.AddrInfoType]:
+        """Return the addresses of the host; an IP address needs no thread that resolves it."""
+        try:
+            ipaddress.ip_address(self._host)
+        except ValueError:
+            return await self._loop.getaddrinfo(
+                self._host, self._port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+            )
+        return aiohappyeyeballs.addr_to_addr_infos((self._host, self._port)) or ()
 
 
 class _Connection(asyncio.Protocol):

@@ -32,8 +32,11 @@ from scheduler.daemon.client.exec_plugin import run_plugin
 from scheduler.daemon.client.tls import TlsFiles, load_tls
 from scheduler.daemon.client.urls import EXPECTED, is_http_url
 
-EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
-"""Credentials are renewed this long before they expire."""
+EXPIRY_MARGIN: Final = dt.timedelta(minutes=2)
+"""Credentials are renewed this long before they expire.
+
+It covers the time between two renewals (60 s), and the run of an exec plugin (60 s at most).
+"""
 
 _OIDC: Final = "oidc"
 """The only auth-provider of kubectl since 1.26; the others became exec plugins."""
@@ -105,6 +108,10 @@ class _Loader(KubeConfigLoader):
         self._has_credentials = False
         # The package cannot read an https cluster without a user section.
         self._user = self._user or ConfigNode("user", {})
+        # The package would not read the file if there is a token.
+        has_file = bool(self._user.value.get("tokenFile"))
+        self._first_token = self._user.value.pop("token", None) if has_file else None
+        """Used until tokenFile can be read."""
         self._inline = {
             name: content
             for name, section, field in (
@@ -152,6 +159,22 @@ class _Loader(KubeConfigLoader):
         self._expires = expires
         self._has_credentials = True
         return True
+
+    @override
+    def _load_user_token(self) -> Any:
+        """Read the token, from tokenFile if there is one.
+
+        Source: client-go transport/round_trippers.go (bearerAuthRoundTripper) v0.36.
+        """
+        try:
+            is_there = super()._load_user_token()
+        except (OSError, UnicodeDecodeError):
+            if not self._first_token:
+                raise
+            self.token = f"Bearer {self._first_token}"
+            return True
+        self._first_token = None
+        return is_there
 
     @override
     def _load_cluster_info(self) -> None:

@@ -95,6 +95,11 @@ def why(problem: Exception) -> str:
     if isinstance(problem, aiohttp.ClientConnectorError):
         cause = problem.os_error.strerror or str(problem.os_error)
         return cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
+    # The text of the next two errors has the URL of the proxy, maybe with a password.
+    if isinstance(problem, aiohttp.ClientResponseError):
+        return cut(f"{problem.status} {problem.message}")
+    if isinstance(problem, aiohttp.InvalidURL):
+        return "the URL of the server or its proxy cannot be used"
     return cut(str(problem) or type(problem).__name__)
 
 

@@ -197,7 +197,11 @@ class ApiSession:
             ApiError: the server refused the request, or, within the block, the stream broke off.
         """
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout
+            total=None,
+            # For all addresses, the TLS handshake, and the answer of a proxy to CONNECT.
+            connect=3 * CONNECT_TIMEOUT_SECONDS,
+            sock_connect=CONNECT_TIMEOUT_SECONDS,
+            sock_read=read_timeout,
         )
         async with await self._open(path, timeout, "identity") as response:
             yield StreamedLines(f"GET {path}", response.content)

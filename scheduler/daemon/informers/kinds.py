@@ -360,7 +360,20 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
         f"{declared.plural}.{declared.group}" if declared.group else declared.plural,
         declared,
         dict[str, Any],
-        # API servers leave the type out of the items of their own kinds' lists.
-        lambda found: {"apiVersion": declared.api_version, "kind": declared.kind, **found},
-        meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),
+        _dictionary_of(declared),
+        meta_of=lambda found: msgspec.convert(found["metadata"], ObjectMeta),
     )
+
+
+def _dictionary_of(declared: ObjectKind) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return the function that completes and checks the decoded objects of an unknown kind."""
+
+    def build(found: dict[str, Any]) -> dict[str, Any]:
+        metadata = without_nulls(found.get("metadata"))
+        if not msgspec.convert(metadata, ObjectMeta).name:
+            raise ValueError("metadata.name: expected a name, got none")
+        # API servers leave the type out of the items of their own kinds' lists.
+        types = {"apiVersion": declared.api_version, "kind": declared.kind}
+        return {**types, **found, "metadata": metadata}
+
+    return build

@@ -46,6 +46,8 @@ class KeptObjects:
         """Nodes as received, until the first request to an extender that needs them."""
         self._bodies: dict[str, bytes] = {}
         """Nodes as sent to extenders; encoded once for each version of a node."""
+        self._node_uids: dict[str, str] = {}
+        """The UIDs of the kept nodes, by name."""
 
     def __len__(self) -> int:
         return len(self._pods) + len(self._nodes) + len(self._bodies)
@@ -90,10 +92,14 @@ class KeptObjects:
 
     def _keep_node(self, node: Node, written: bytes) -> None:
         self._nodes[node.metadata.name] = written
+        self._node_uids[node.metadata.name] = node.metadata.uid
 
     def _forget_node(self, node: Node) -> None:
-        self._nodes.pop(node.metadata.name, None)
-        self._bodies.pop(node.metadata.name, None)
+        # A node that replaces another of its name is kept before the other one is deleted.
+        if self._node_uids.get(node.metadata.name) == node.metadata.uid:
+            del self._node_uids[node.metadata.name]
+            self._nodes.pop(node.metadata.name, None)
+            self._bodies.pop(node.metadata.name, None)
 
 
 class _Gone(Generic[T]):

@@ -594,6 +594,26 @@ class TestFreshness:
 
         assert uvloop.run(scenario()) == (b'["Bearer t0"]', False, True, b'["Bearer t1"]')
 
+    def test_a_token_file_comes_before_a_token(self, tmp_path: Path) -> None:
+        """The token is used until the file can be read, and not again after that."""
+        token = tmp_path / "token"
+        path = kubeconfig(tmp_path, {"tokenFile": str(token), "token": "inline"})
+
+        async def scenario() -> list[str]:
+            connection = await load_connection(kubeconfig=path, environ={})
+            told = [connection.access.authorization]
+            for content in ("t0\n", "t1\n"):
+                token.write_text(content)
+                await connection.refresh()
+                told.append(connection.access.authorization)
+            token.unlink()
+            with pytest.raises(ConnectionConfigError, match="tokenFile: there is no file"):
+                await connection.refresh()
+            return [*told, connection.access.authorization]
+
+        told = ["Bearer inline", "Bearer t0", "Bearer t1", "Bearer t1"]
+        assert uvloop.run(scenario()) == told
+
     def test_a_rotated_client_certificate_is_noticed(self, tmp_path: Path) -> None:
         """New connections show the new one, also when the old one is kept alive."""
         certificates = Certificates(tmp_path)
@@ -658,7 +678,7 @@ class TestFreshness:
         async def scenario() -> list[tuple[str, str]]:
             connection = await load_connection(kubeconfig=path, environ={}, clock=clock)
             story = []
-            for seconds in (0.0, 530.0, 20.0):
+            for seconds in (0.0, 470.0, 20.0):
                 clock.advance(seconds)
                 (tmp_path / "status").write_text(repr({"token": "e1"}))
                 await connection.refresh()

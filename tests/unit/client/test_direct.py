@@ -4,10 +4,11 @@ import asyncio
 import select
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from threading import Thread
-from typing import Self
+from typing import Any, Self
 
 import pytest
 import uvloop
@@ -15,6 +16,7 @@ from aiohttp import web
 from hypothesis import given, settings, strategies as st
 
 from scheduler.clock import SystemClock
+from scheduler.daemon.client import event_loop, session as session_module
 from scheduler.daemon.client.connection import Access, Connection
 from scheduler.daemon.client.direct import (
     DirectConnections,
@@ -280,14 +282,7 @@ def test_the_bytes_leave_in_the_step_in_which_the_fence_was_asked(scheme: str) -
     A process frozen between the two, or held up by the next callback, would write long after its
     lease has ended.
     """
-    theirs = ours = None
-    if scheme == "https":
-        theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        pair = self_signed_pair(SystemClock())
-        with as_files(pair) as files:
-            theirs.load_cert_chain(*files)
-            ours = ssl.create_default_context(cafile=str(files[0]))
-        ours.check_hostname = False
+    theirs, ours = tls_pair() if scheme == "https" else (None, None)
 
     async def story() -> None:
         with SilentPeer(theirs) as peer:
@@ -359,6 +354,10 @@ def test_closed_connections_say_that_they_are() -> None:
     play(story)
 
 
+async def ok(_: web.Request) -> web.Response:
+    return json_answer("ok")
+
+
 async def never(_: web.Request) -> web.Response:
     raise AssertionError("nobody should come here")
 
@@ -376,6 +375,141 @@ def test_a_certificate_nobody_vouches_for_is_named() -> None:
                 await get(connections)
 
     play(story)
+
+
+def _descriptors() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+class FirstAddress:
+    """The first of two addresses of a name: it refuses connections, or never answers.
+
+    The kernel answers no more connections to a listener whose queue is full.
+    """
+
+    def __init__(self, *, is_silent: bool) -> None:
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self.address = self._listener.getsockname()
+        self._queued = [socket.socket() for _ in range(4 * is_silent)]
+        if is_silent:
+            self._listener.listen(0)
+        for each in self._queued:
+            each.setblocking(False)
+            each.connect_ex(self.address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._listener, *self._queued):
+            each.close()
+
+
+def tls_pair() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The contexts of a server and of a client that trusts it."""
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with as_files(self_signed_pair(SystemClock())) as files:
+        theirs.load_cert_chain(*files)
+        ours = ssl.create_default_context(cafile=str(files[0]))
+    ours.check_hostname = False
+    return theirs, ours
+
+
+@contextmanager
+def named(*addresses: tuple[str, int]) -> Iterator[str]:
+    """A name that the running loop resolves to these addresses."""
+    loop, name = asyncio.get_running_loop(), "cluster.example"
+    resolve = loop.getaddrinfo
+
+    async def getaddrinfo(host: str, *about: Any, **options: Any) -> Any:
+        if host != name:
+            return await resolve(host, *about, **options)
+        kind = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+        return [(*kind, address) for address in addresses]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "getaddrinfo", getaddrinfo)
+        yield name
+
+
+@pytest.mark.parametrize("run", [event_loop.run, asyncio.run], ids=["uvloop", "asyncio"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+class TestAddresses:
+    """A name may have several addresses."""
+
+    @pytest.mark.parametrize("is_silent", [True, False])
+    def test_a_dead_address_delays_no_request(
+        self, run: Callable[[Any], Any], scheme: str, is_silent: bool
+    ) -> None:
+        """Another one is tried long before the first one has failed."""
+
+        async def story() -> float:
+            theirs, ours = tls_pair() if scheme == "https" else (None, None)
+            loop = asyncio.get_running_loop()
+            async with ScriptedServer(ok).running(theirs) as server:
+                port = int(server.url.rpartition(":")[2])
+                with (
+                    FirstAddress(is_silent=is_silent) as first,
+                    named(first.address, ("127.0.0.1", port)) as name,
+                ):
+                    connections = DirectConnections(f"{scheme}://{name}", ours, None, {})
+                    started = loop.time()
+                    assert (await get(connections)).body == b'"ok"'
+                    connections.close()
+                    return loop.time() - started
+
+        assert run(story()) < 5.0
+
+    def test_a_failed_connection_leaves_no_descriptor(
+        self, run: Callable[[Any], Any], scheme: str
+    ) -> None:
+        """Whether it is refused, gets no answer, or is reset within the handshake."""
+        ours = tls_pair()[1] if scheme == "https" else None
+
+        async def fail(connections: DirectConnections) -> None:
+            with pytest.raises(NoAnswerError):
+                await get(connections, timeout=0.1)
+            connections.close()
+
+        async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.transport.abort()
+
+        async def story() -> tuple[int, int]:
+            listener = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+            url = f"{scheme}://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            counts = []
+            with (
+                FirstAddress(is_silent=True) as silent,
+                FirstAddress(is_silent=False) as refusing,
+                named(silent.address, refusing.address) as name,
+                socket.create_server(("127.0.0.1", 0)) as deaf,
+            ):
+                to_deaf = f"{scheme}://127.0.0.1:{deaf.getsockname()[1]}"
+                for _ in range(4):
+                    await fail(DirectConnections(f"{scheme}://{name}", ours, None, {}))
+                    await fail(DirectConnections(url, ours, None, {}))
+                    await fail(DirectConnections(to_deaf, ours, None, {}))
+                    # Transports close their descriptors in later steps of the loop.
+                    await asyncio.sleep(0.05)
+                    counts.append(_descriptors())
+            listener.close()
+            return counts[0], counts[-1]
+
+        before, after = run(story())
+
+        assert after <= before
+
+
+def test_an_ip_address_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default resolver of asyncio is a thread."""
+
+    async def story() -> None:
+        monkeypatch.setattr(socket, "getaddrinfo", None)
+        async with raw([OK]) as (_, connections):
+            assert (await get(connections)).body == b"ok"
+
+    asyncio.run(story())
 
 
 class TestProxy:
@@ -440,6 +574,56 @@ class TestProxy:
         play(story)
         assert [seen.split(b" ")[0] for seen in proxy.requests] == [b"CONNECT"] * 2
         assert not [seen for seen in proxy.requests if b"uthorization" in seen]
+
+    def test_a_proxy_that_does_not_answer_ends_a_watch_soon(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Long before a watch without any event would end."""
+        monkeypatch.setattr(session_module, "CONNECT_TIMEOUT_SECONDS", 0.1)
+
+        async def story() -> None:
+            with socket.create_server(("127.0.0.1", 0)) as proxy:
+                access = Access(
+                    "https://cluster.example",
+                    tls=load_tls(TlsFiles(), None),
+                    proxy=f"http://127.0.0.1:{proxy.getsockname()[1]}",
+                )
+                async with (
+                    ApiSession(Connection(None, access), clock=SystemClock()) as session,
+                    asyncio.timeout(20.0),
+                ):
+                    with pytest.raises(UnavailableError, match="no answer in time"):
+                        async with session.stream("/api/v1/y", read_timeout=3600.0):
+                            raise AssertionError("the proxy does not answer")
+
+        play(story)
+
+    @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "127.0.0.1:{port}x"])
+    def test_no_message_has_the_password_of_the_proxy(self, host: str) -> None:
+        """Messages end in events and conditions, which tenants read."""
+        proxy = RawServer([[b"HTTP/1.1 407 Proxy Auth\r\nContent-Length: 0\r\n\r\n", b""]] * 2)
+        messages: list[str] = []
+
+        async def story() -> None:
+            listener = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+            port = listener.sockets[0].getsockname()[1]
+            url = "http://user:hunter2@" + host.format(port=port)
+            access = Access("https://cluster.example", tls=load_tls(TlsFiles(), None), proxy=url)
+            async with ApiSession(Connection(None, access), clock=SystemClock()) as session:
+                with pytest.raises(UnavailableError) as raised:
+                    await session.request("POST", "/api/v1/x", b"{}")
+                messages.append(str(raised.value))
+                with pytest.raises(UnavailableError) as raised:
+                    async with session.stream("/api/v1/y", read_timeout=60.0):
+                        raise AssertionError("the proxy refused")
+                messages.append(str(raised.value))
+            listener.close()
+            await proxy.stop()
+
+        play(story)
+        assert not [message for message in messages if "hunter2" in message]
+        told = "cannot be used" if host.endswith("x") else "407 Proxy Auth"
+        assert all(message.endswith(told) for message in messages)
 
 
 # --- bytes nobody asked for -----------------------------------------------------------------------

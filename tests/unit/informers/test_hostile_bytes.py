@@ -26,7 +26,13 @@ from scheduler.daemon.client.errors import (
 from scheduler.daemon.client.lines import KEPT_BYTES, MAX_LINE_BYTES
 from scheduler.daemon.informers.informer import BLIND_SECONDS, Informer
 from scheduler.daemon.informers.informers import Informers
-from scheduler.daemon.informers.kinds import KINDS, NODES, Kind, MalformedObjectError
+from scheduler.daemon.informers.kinds import (
+    KINDS,
+    NODES,
+    Kind,
+    MalformedObjectError,
+    watched_kind,
+)
 from scheduler.daemon.informers.metadata_peek import peek_metadata
 from scheduler.daemon.informers.pages import MAX_HELD_BYTES
 from scheduler.daemon.informers.paging import FIRST, TARGET_BYTES, PageSize
@@ -50,6 +56,7 @@ from tests.unit.informers.test_informer import (
     watching,
 )
 
+CONFIG_MAPS = watched_kind(ObjectKind("ConfigMap", plural="configmaps"))
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
@@ -432,6 +439,42 @@ def test_kinds_added_later_are_watched_like_the_others() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "is_malformed"),
+    [
+        (None, True),
+        ([], True),
+        ({"name": None}, True),
+        ({"name": 5}, True),
+        ({"name": "x", "labels": {"a": 1}}, True),
+        ({"name": "x", "ownerReferences": [5]}, True),
+        ({"name": "x", "labels": None, "ownerReferences": None}, False),
+        ({"name": "x", "labels": {"a": None}, "ownerReferences": [{"uid": None}]}, False),
+    ],
+)
+def test_metadata_of_a_kind_that_only_plugins_declare(metadata: Any, is_malformed: bool) -> None:
+    """It is checked like that of other kinds: null counts as absent, the rest is malformed."""
+    bad = msgspec.json.encode({"type": "ADDED", "object": {"metadata": metadata}}) + b"\n"
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query:
+            return listed("a", kind="ConfigMap")
+        if request.query["resourceVersion"] == "7":
+            return await hang()
+        return await watching(request, bad, added("b", 7))
+
+    async def scenario() -> None:
+        async with (
+            serving(answer) as (_, session),
+            Watched(session, QUICK, CONFIG_MAPS) as watched,
+        ):
+            await until(lambda: watched.informer.version == "7", 10.0)
+            assert watched.names == ({"a", "b"} if is_malformed else {"a", "b", "x"})
+            assert watched.malformed == is_malformed
+
+    run(scenario)
+
+
 # --- fuzzing --------------------------------------------------------------------------------------
 
 FIELDS = st.sampled_from(
@@ -506,7 +549,7 @@ NAMED = st.dictionaries(FIELDS, JSON, max_size=5)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.sampled_from(KINDS), NAMED, NAMED, NAMED, st.binary(max_size=60))
+@given(st.sampled_from([*KINDS, CONFIG_MAPS]), NAMED, NAMED, NAMED, st.binary(max_size=60))
 def test_every_kinds_decoder_answers_an_object_or_says_it_is_malformed(
     kind: Kind[Any], metadata: Any, spec: Any, status: Any, noise: bytes
 ) -> None:

@@ -1,9 +1,20 @@
 """What is kept of pods and nodes beyond what scheduling reads."""
 
+import asyncio
 import json
 from typing import Any
 
+import msgspec
+import pytest
+
+from scheduler.api.objects import Node
+from scheduler.daemon.informers.intake import Intake
+from scheduler.daemon.informers.reports import Reports
+from scheduler.daemon.informers.store import Store
 from scheduler.daemon.informers.whole_objects import KeptObjects
+from scheduler.observability.client_metrics import InformerMetrics
+from scheduler.observability.instruments import Instruments
+from tests.support.clock import FakeClock
 
 
 def event(kind: str, obj: dict[str, Any]) -> bytes:
@@ -64,3 +75,30 @@ def test_a_new_version_of_a_node_is_sent() -> None:
         sent = kept.node("n")
         assert sent is not None
         assert json.loads(sent)["metadata"]["annotations"] == {"a": value}
+
+
+@pytest.mark.parametrize("is_asked_before", [True, False])
+def test_a_list_replaces_a_node_by_another_of_its_name(is_asked_before: bool) -> None:
+    """Extenders get the new one, although the old one is deleted after it was decoded."""
+    kept = KeptObjects(lambda _: False, keeps_nodes=True)
+    clock, kind = FakeClock(), kept.nodes_kind
+    store: Store[Node] = Store(kind.meta_of)
+    store.add_handler(kept.nodes_handler)
+    intake = Intake(kind, store, Reports("nodes", InformerMetrics(Instruments()), clock), clock)
+
+    def listed(*uids: str) -> bytes | None:
+        nodes = [{"metadata": {"name": "n", "uid": uid}} for uid in uids]
+        intake.begin_list()
+        asyncio.run(intake.take_items([msgspec.Raw(json.dumps(node)) for node in nodes]))
+        intake.end_list()
+        return kept.node("n") if is_asked_before else None
+
+    listed("old")
+    listed("new")
+    sent = kept.node("n")
+
+    assert sent is not None
+    assert json.loads(sent)["metadata"]["uid"] == "new"
+    listed()
+    assert kept.node("n") is None
+    assert len(kept) == 0
