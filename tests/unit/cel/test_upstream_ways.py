@@ -38,7 +38,7 @@ def verdict(expression: str) -> int:
         ('quantity("1.5Gi").sub(quantity("7m")).asApproximateFloat() == 1610612735.993', TRUE),
         ('quantity("12345678901234567890e400").asApproximateFloat() > 1.0', TRUE),
         ('quantity("-12345678901234567890e400").asApproximateFloat() < -1.0', TRUE),
-        # A minus may be anywhere in a class, an underscore may be escaped, and ı is no i.
+        # A minus may be anywhere in a class, an underscore may be escaped, and dotless i is no i.
         (r'"a-b.c".matches("^[\\w-.]+$")', TRUE),
         ('"a-e".matches("^[a-c-e]+$")', TRUE),
         ('"-".matches("^[^-a]$")', FALSE),
