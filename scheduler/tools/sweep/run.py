@@ -147,6 +147,8 @@ def carry_out(task: Task) -> TaskResult:
         return TaskResult(task.digest, tuple(_rows(task, placements, engine)))
     except SchedulerError as problem:
         return TaskResult(task.digest, problem=str(problem))
+    except Exception as problem:  # noqa: BLE001 - of a plugin, or a defect: other runs go on
+        return TaskResult(task.digest, problem=f"{type(problem).__name__}: {problem}")
 
 
 def _local(path: str) -> Path:
