@@ -185,7 +185,7 @@ def test_an_interrupt_ends_a_sweep_and_keeps_its_runs(recorded: Path, tmp_path: 
 
 def test_a_defect_fails_alone(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its kind and its message."""
-    monkeypatch.setattr("scheduler.tools.sweep.run.place_anew", lambda *_: {}["n0"])
+    monkeypatch.setattr("scheduler.tools.sweep.run.place_anew", lambda *_: dict[str, int]()["n0"])
 
     found = carry_out(task_of(recorded))
 
@@ -231,6 +231,42 @@ def test_a_recording_that_is_given_twice_is_refused(recorded: Path, tmp_path: Pa
     output = sweep(recorded, file, "--jobs", 1, "-d", tmp_path / "out", status=2)
 
     assert output == f"stowage sweep: {file}: the recording is given twice\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "weights", "twice"),
+    [
+        (["a.yaml", "a.yml"], "[1]", "a"),
+        (["recorded.yaml"], "[1]", "recorded"),
+        (["NodeResourcesFit=1.yaml"], "[1]", "NodeResourcesFit=1"),
+        (["a.yaml"], "[1, 2, 1]", "NodeResourcesFit=1"),
+    ],
+)
+def test_two_configurations_of_one_name_are_refused(
+    recorded: Path, tmp_path: Path, names: list[str], weights: str, twice: str
+) -> None:
+    """Their results could not be told apart."""
+    grid, configs = tmp_path / "grid.yaml", tmp_path / "configs"
+    grid.write_text(f"weights: {{NodeResourcesFit: {weights}}}")
+    configs.mkdir()
+    for name in names:
+        (configs / name).write_text("")
+
+    output = sweep(recorded, "--configs", configs, "--grid", grid, "-d", tmp_path / "out", status=2)
+
+    assert output == f"stowage sweep: several configurations are called {twice}\n"
+
+
+def test_a_what_if_that_is_given_twice_counts_once(recorded: Path, tmp_path: Path) -> None:
+    """Its pods would count twice."""
+    change = ("--what-if", "add=n0:1")
+
+    out = ("--jobs", 1, "-d", tmp_path / "out", "-o", "json")
+    ranking = json.loads(sweep(recorded, *change, *change, *out))["ranking"]
+
+    assert [each["whatIf"] for each in ranking] == ["", "add=n0:1"]
+    rows = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()
+    assert len([row for row in rows if row["workload"] == ""]) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -189,12 +190,19 @@ def _dask(address: str) -> Workers:
 def _candidates(
     directory: Path | None, grid: Path | None, recordings: Sequence[Recording]
 ) -> list[CandidateConfig]:
-    """Return the recorded configuration and the others; for a what-if the first one is enough."""
+    """Return the recorded configuration and the others; for a what-if the first one is enough.
+
+    Raises:
+        SchedulerError: one cannot be read, or two have one name: results could not be told apart.
+    """
     found = [RECORDED]
     if directory is not None:
         found += from_directory(directory)
     if grid is not None:
         found += from_grid(grid, recordings[0].header.configuration)
+    counts = Counter(candidate.name for candidate in found)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise InputError(f"several configurations are called {twice[0]}")
     return found
 
 
@@ -204,7 +212,7 @@ def _tasks(
     plugins: tuple[str, ...],
     what_ifs: Sequence[str],
 ) -> list[Task]:
-    changes = [AS_IT_WAS, *map(parse_what_if, what_ifs)]
+    changes = [AS_IT_WAS, *map(parse_what_if, dict.fromkeys(what_ifs))]
     return [
         Task(
             candidate,
