@@ -25,7 +25,7 @@ from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig, from_directory, from_grid
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
-from scheduler.tools.sweep.ranking import NONE_PLACED_MEANS, Standing, ranked, wait_text
+from scheduler.tools.sweep.ranking import Standing, meanings, ranked
 from scheduler.tools.sweep.run import Task, TaskResult, recordings_at
 from scheduler.tools.sweep.what_if import AS_IT_WAS, parse_what_if
 
@@ -273,8 +273,7 @@ def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
         (
             f"{'*' if each.is_on_front else ' '} {each.config}",
             each.what_if or "-",
-            wait_text(each.wait_p50),
-            wait_text(each.wait_p99),
+            *each.wait_texts,
             f"{each.nodes:.1f}",
             f"{each.cpu:.1%}",
             f"{each.free_cpu_unusable:.1%}",
@@ -288,7 +287,7 @@ def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
     print_table((*headers, "pending", "victims", "moves"), rows, texts=(0, 1))
     if len(standings) > _SHOWN:
         click.echo(f"and {len(standings) - _SHOWN} more")
-    if any(each.wait_p99 is None for each in standings[:_SHOWN]):
-        click.echo(f"{NONE_PLACED_MEANS}.")
+    for meaning in meanings(standings[:_SHOWN]):
+        click.echo(f"{meaning}.")
     for file in files:
         click.echo(f"{file}")
