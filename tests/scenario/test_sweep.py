@@ -153,6 +153,36 @@ def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> Non
     assert (out / "results.parquet").read_bytes() == table
 
 
+def test_a_changed_plugin_is_replayed_again(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorded configuration does not have it: its run is kept."""
+    module, configs, out = tmp_path / "changing.py", tmp_path / "configs", tmp_path / "out"
+    configs.mkdir()
+    (configs / "other.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: stowage}]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plugin = ("--plugin", "changing:Changing", "--configs", configs)
+    kept = []
+
+    for text in ("one version", "another"):
+        module.write_text(
+            "from scheduler.plugin import SUCCESS, ReservePlugin\n\n\n"
+            f"class Changing(ReservePlugin):  # {text}\n"
+            '    NAME = "Changing"\n\n'
+            "    def reserve(self, state, pod, node):\n        return SUCCESS\n\n"
+            "    def unreserve(self, state, pod, node):\n        pass\n"
+        )
+        sys.modules.pop("changing", None)
+        sweep(recorded, *plugin, "--jobs", 1, "-d", out)
+        kept.append({file.name for file in (out / "runs").iterdir()})
+
+    before, after = kept
+    assert (len(before), len(after - before)) == (2, 1)
+
+
 def test_an_interrupt_ends_a_sweep_and_keeps_its_runs(recorded: Path, tmp_path: Path) -> None:
     """Ctrl-C reaches the workers as well; what they have finished is there, and whole."""
     grid, out = tmp_path / "grid.yaml", tmp_path / "out"
@@ -275,6 +305,7 @@ def test_a_what_if_that_is_given_twice_counts_once(recorded: Path, tmp_path: Pat
         (["--what-if", "add=n0"], "expected add=NODE:COUNT or remove=PATTERN"),
         (["--what-if", "add=n0:100001"], "at most 100000 nodes"),
         (["--grid", "none.yaml"], "none.yaml cannot be read"),
+        (["--plugin", "none:None"], "--plugin none:None: cannot be imported"),
         (["--dask", "tcp://127.0.0.1:1"], "--dask tcp://127.0.0.1:1"),
     ],
 )

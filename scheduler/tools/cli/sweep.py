@@ -26,7 +26,7 @@ from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig, from_directory, from_grid
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
 from scheduler.tools.sweep.ranking import Standing, meanings, ranked
-from scheduler.tools.sweep.run import Task, TaskResult, recordings_at
+from scheduler.tools.sweep.run import Task, TaskResult, recordings_at, source_digest
 from scheduler.tools.sweep.what_if import AS_IT_WAS, parse_what_if
 
 if TYPE_CHECKING:
@@ -213,6 +213,7 @@ def _tasks(
     what_ifs: Sequence[str],
 ) -> list[Task]:
     changes = [AS_IT_WAS, *map(parse_what_if, dict.fromkeys(what_ifs))]
+    source = source_digest(plugins)
     return [
         Task(
             candidate,
@@ -221,6 +222,7 @@ def _tasks(
             sum(path.stat().st_size for path in recording.paths),
             plugins if candidate is not RECORDED else (),
             change,
+            source if candidate is not RECORDED else "",
         )
         for candidate in candidates
         for change in changes
