@@ -52,6 +52,7 @@ class Cluster:
         self._document: Manifest = {"apiVersion": API_VERSION, "kind": KIND}
         self._source = "configuration"
         self._plugins: dict[str, type[Plugin]] = {}
+        self._settings = ""
         self._world: SimulatedCluster | None = None
         self._admission = Admission()
 
@@ -73,6 +74,7 @@ class Cluster:
         if not isinstance(document, Mapping):
             raise ClusterError(f"{self._source}: expected a KubeSchedulerConfiguration")
         self._document = msgspec.to_builtins(document)
+        self._settings = "configure"
 
     def enable(
         self,
@@ -92,6 +94,8 @@ class Cluster:
         if problem := name_problem(plugin):
             raise ClusterError(f"enable: {problem}")
         self._plugins[plugin.NAME] = plugin
+        if weight or args is not None:
+            self._settings = "enable with a weight or args"
         for profile in self._document.setdefault("profiles", [{}]):
             multi_point = profile.setdefault("plugins", {}).setdefault("multiPoint", {})
             multi_point.setdefault("enabled", []).append({"name": plugin.NAME, "weight": weight})
@@ -122,21 +126,31 @@ class Cluster:
         self._ready.delete(pod.namespace, pod.name, pod.uid)
 
     def replay(self, *files: str | Path, until: float | None = None) -> None:
-        """Replay a recording, and continue from its state.
+        """Replay a recording with its configuration, and continue from its state.
+
+        `enable` gives the class of a plugin that the recording names.
 
         Args:
             files: all files of one recording, see `stowage run --record`.
             until: seconds since its start; None replays the whole recording.
 
         Raises:
-            ClusterError: objects were added already.
+            ClusterError: objects were added already, or the recorded configuration is not the
+                one that was requested.
             RecordingError: a file is damaged.
         """
         self._check_empty("replay")
         recording = Recording([Path(file) for file in files])
         header = recording.header
+        if self._settings:
+            raise ClusterError(f"replay: a recording has its configuration; omit {self._settings}")
         self._document = header.configuration
         profiles = self._profiles(header.feature_gates)
+        recorded = {
+            name for profile in profiles.config.profiles for name in profile.plugins.names()
+        }
+        if missing := sorted(self._plugins.keys() - recorded):
+            raise ClusterError(f"replay: the recording does not enable {', '.join(missing)}")
         engine = recorded_engine(profiles, header, with_extenders=False)
         world = self._world = SimulatedCluster(profiles, engine, self.reports)
         end = None if until is None else header.clock + until

@@ -233,6 +233,31 @@ def test_a_recording_is_gone_through_and_compared(page: Page, recording: str) ->
     expect(page.get_by_role("heading", name="Pods that wait", exact=True)).to_be_visible()
 
 
+def test_links_lead_to_the_moment_that_is_shown(page: Page, files: str) -> None:
+    """Its start included, which is 0; also if the same pods wait at the next moment."""
+    drawn(page, f"{files}/")
+
+    found = page.evaluate(
+        """async () => {
+            const now = await (await fetch("/api/now")).json();
+            const { showNow } = await import("/static/now.js");
+            const place = document.querySelector("main");
+            let moment = 7;
+            const update = showNow(place, now, { isLive: true, moment: () => moment });
+            moment = 0;
+            update(now);
+            const links = [...place.querySelectorAll("a[href^='/pod']")];
+            return {
+                links: links.map((link) => new URL(link.href).searchParams.get("at")),
+                form: place.querySelector("input[name=at]").value,
+            };
+        }"""
+    )
+
+    assert set(found["links"]) == {"0"}
+    assert found["form"] == "0"
+
+
 def test_a_page_in_a_ticket_needs_no_server(page: Page, chromium: Browser, tmp_path: Path) -> None:
     """As `-o html` writes it; opened from a file, under its own policy."""
     written = write_list(tmp_path / "cluster.json", *cluster(12))

@@ -1,10 +1,16 @@
 """Many configurations over recordings: the same tables from processes and Dask, cut off or not."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow.parquet as pq
@@ -26,9 +32,10 @@ from tests.scenario.test_replaying import contested, with_timed_plugin
 from tests.scenario.world import World, play
 from tests.support.builders import make_pod_info
 from tests.support.commands import stowage
-from tests.support.deadly import die, die_once
+from tests.support.deadly import die, die_once, note
 
 ANSWER = list[Instruction]
+_Function: TypeAlias = Callable[[str, Task], TaskResult]
 GRID = """
 weights: {NodeResourcesFit: [0, 1, 5]}
 args: {NodeResourcesFit: {scoringStrategy.type: [LeastAllocated, MostAllocated]}}
@@ -118,7 +125,7 @@ def test_a_configuration_that_places_nothing_is_last(recorded: Path, tmp_path: P
     page = (out / "front.html").read_text()
     assert "inf s" not in page
     assert "<td>none placed</td>" in page
-    assert "not shown, none placed: 1 of 2" in page.replace("\n", " ")
+    assert "not shown: 1 of 2" in page.replace("\n", " ")
 
 
 def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> None:
@@ -144,6 +151,75 @@ def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> Non
     runs[2].write_text(before)
     sweep(*once)
     assert (out / "results.parquet").read_bytes() == table
+
+
+def test_a_changed_plugin_is_replayed_again(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorded configuration does not have it: its run is kept."""
+    module, configs, out = tmp_path / "changing.py", tmp_path / "configs", tmp_path / "out"
+    configs.mkdir()
+    (configs / "other.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: stowage}]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plugin = ("--plugin", "changing:Changing", "--configs", configs)
+    kept = []
+
+    for text in ("one version", "another"):
+        module.write_text(
+            "from scheduler.plugin import SUCCESS, ReservePlugin\n\n\n"
+            f"class Changing(ReservePlugin):  # {text}\n"
+            '    NAME = "Changing"\n\n'
+            "    def reserve(self, state, pod, node):\n        return SUCCESS\n\n"
+            "    def unreserve(self, state, pod, node):\n        pass\n"
+        )
+        sys.modules.pop("changing", None)
+        sweep(recorded, *plugin, "--jobs", 1, "-d", out)
+        kept.append({file.name for file in (out / "runs").iterdir()})
+
+    before, after = kept
+    assert (len(before), len(after - before)) == (2, 1)
+
+
+def test_an_interrupt_ends_a_sweep_and_keeps_its_runs(recorded: Path, tmp_path: Path) -> None:
+    """Ctrl-C reaches the workers as well; what they have finished is there, and whole."""
+    grid, out = tmp_path / "grid.yaml", tmp_path / "out"
+    weights = list(range(1, 61))
+    grid.write_text(f"weights: {{NodeResourcesFit: {weights}, ImageLocality: {weights}}}")
+    words = ("sweep", recorded, "--grid", grid, "--jobs", "2", "-d", out)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scheduler", *map(str, words)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    runs, pause = out / "runs", Event()
+    try:
+        while len(list(runs.glob("*.json"))) < 2:
+            assert process.poll() is None
+            pause.wait(0.02)
+
+        os.killpg(process.pid, signal.SIGINT)
+
+        _, errors = process.communicate(timeout=10)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert (process.returncode, errors.strip()) == (130, "")
+    kept = [msgspec.json.decode(run.read_bytes(), type=TaskResult) for run in runs.glob("*.json")]
+    assert len(kept) > 1
+    assert {result.problem for result in kept} == {""}
+
+
+def test_a_defect_fails_alone(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its kind and its message."""
+    monkeypatch.setattr("scheduler.tools.sweep.run.place_anew", lambda *_: dict[str, int]()["n0"])
+
+    found = carry_out(task_of(recorded))
+
+    assert (found.rows, found.problem) == ((), "KeyError: 'n0'")
 
 
 def test_a_configuration_that_is_wrong_fails_alone(recorded: Path, tmp_path: Path) -> None:
@@ -188,11 +264,48 @@ def test_a_recording_that_is_given_twice_is_refused(recorded: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("names", "weights", "twice"),
+    [
+        (["a.yaml", "a.yml"], "[1]", "a"),
+        (["recorded.yaml"], "[1]", "recorded"),
+        (["NodeResourcesFit=1.yaml"], "[1]", "NodeResourcesFit=1"),
+        (["a.yaml"], "[1, 2, 1]", "NodeResourcesFit=1"),
+    ],
+)
+def test_two_configurations_of_one_name_are_refused(
+    recorded: Path, tmp_path: Path, names: list[str], weights: str, twice: str
+) -> None:
+    """Their results could not be told apart."""
+    grid, configs = tmp_path / "grid.yaml", tmp_path / "configs"
+    grid.write_text(f"weights: {{NodeResourcesFit: {weights}}}")
+    configs.mkdir()
+    for name in names:
+        (configs / name).write_text("")
+
+    output = sweep(recorded, "--configs", configs, "--grid", grid, "-d", tmp_path / "out", status=2)
+
+    assert output == f"stowage sweep: several configurations are called {twice}\n"
+
+
+def test_a_what_if_that_is_given_twice_counts_once(recorded: Path, tmp_path: Path) -> None:
+    """Its pods would count twice."""
+    change = ("--what-if", "add=n0:1")
+
+    out = ("--jobs", 1, "-d", tmp_path / "out", "-o", "json")
+    ranking = json.loads(sweep(recorded, *change, *change, *out))["ranking"]
+
+    assert [each["whatIf"] for each in ranking] == ["", "add=n0:1"]
+    rows = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()
+    assert len([row for row in rows if row["workload"] == ""]) == 2
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--what-if", "add=n0"], "expected add=NODE:COUNT or remove=PATTERN"),
         (["--what-if", "add=n0:100001"], "at most 100000 nodes"),
         (["--grid", "none.yaml"], "none.yaml cannot be read"),
+        (["--plugin", "none:None"], "--plugin none:None: cannot be imported"),
         (["--dask", "tcp://127.0.0.1:1"], "--dask tcp://127.0.0.1:1"),
     ],
 )
@@ -312,25 +425,48 @@ def test_processes_and_dask_give_the_same_table(
     assert tables[0] == tables[1]
 
 
-class _Deadly:
-    """An executor whose first task kills its worker."""
+class _Instead:
+    """An executor that runs another function, such as one that kills the first worker."""
 
-    def __init__(self, executor: Executor, mark: Path) -> None:
-        self._executor, self._mark = executor, str(mark)
+    def __init__(self, executor: Executor, function: _Function, mark: Path) -> None:
+        self._executor, self._function, self._mark = executor, function, str(mark)
 
     def submit(self, _: Callable[[Task], TaskResult], task: Task) -> Any:
-        return self._executor.submit(die_once, self._mark, task)
+        return self._executor.submit(self._function, self._mark, task)
 
 
-def _deadly(workers: Workers, mark: Path) -> Workers:
+def _instead(workers: Workers, function: _Function, mark: Path) -> Workers:
     from contextlib import contextmanager  # noqa: PLC0415 - one use
 
     @contextmanager
     def opened() -> Any:
         with workers.opened() as executor:
-            yield _Deadly(executor, mark)
+            yield _Instead(executor, function, mark)
 
     return replace(workers, opened=opened)
+
+
+def _workers(where: str, request: pytest.FixtureRequest) -> Workers:
+    if where == "processes":
+        return processes(2)
+    return dask(request.getfixturevalue("dask_address"))
+
+
+@pytest.mark.parametrize("where", ["processes", "dask"])
+def test_an_error_ends_a_sweep(
+    recorded: Path, tmp_path: Path, where: str, request: pytest.FixtureRequest
+) -> None:
+    """Such as a full disk: the runs that wait are not carried out."""
+    tasks = [task_of(recorded, what_if=parse_what_if(f"add=n0:{count}")) for count in range(1, 151)]
+    workers = _instead(_workers(where, request), note, tmp_path)
+
+    def refuse(_: TaskResult) -> None:
+        raise InputError("no space left on device")
+
+    with pytest.raises(InputError, match="no space left"):
+        carry_out_all(tasks, workers, refuse)
+
+    assert 1 <= len(list(tmp_path.iterdir())) < 100
 
 
 @pytest.mark.parametrize("where", ["processes", "dask"])
@@ -340,12 +476,9 @@ def test_a_worker_that_dies_loses_and_doubles_nothing(
     """Its run is carried out by another one; each result is taken once."""
     tasks = _tasks(recorded)
     mark = tmp_path / "died"
-    if where == "processes":
-        workers = processes(2)
-    else:
-        workers = dask(request.getfixturevalue("dask_address"))
+    workers = _workers(where, request)
 
-    found = _collect(tasks, _deadly(workers, mark))
+    found = _collect(tasks, _instead(workers, die_once, mark))
 
     assert mark.exists()
     assert found == sorted(map(carry_out, tasks), key=lambda result: result.task)

@@ -1,10 +1,11 @@
-"""Runs of a sweep in which workers die as by SIGKILL.
+"""Runs of a sweep in which workers die as by SIGKILL, or leave files.
 
 A worker imports the module that its function is in: the tests' own would take it two seconds.
 """
 
 import os
 import signal
+from pathlib import Path
 
 from scheduler.tools.sweep.run import Task, TaskResult, carry_out
 
@@ -13,6 +14,12 @@ def die(task: Task) -> TaskResult:
     """Every worker dies."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError(task)
+
+
+def note(directory: str, task: Task) -> TaskResult:
+    """The worker works, and leaves a file."""
+    (Path(directory) / task.digest).touch()
+    return carry_out(task)
 
 
 def die_once(mark: str, task: Task) -> TaskResult:

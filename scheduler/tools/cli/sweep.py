@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,8 +25,8 @@ from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig, from_directory, from_grid
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
-from scheduler.tools.sweep.ranking import NONE_PLACED_MEANS, Standing, ranked, wait_text
-from scheduler.tools.sweep.run import Task, TaskResult, recordings_at
+from scheduler.tools.sweep.ranking import Standing, meanings, ranked
+from scheduler.tools.sweep.run import Task, TaskResult, recordings_at, source_digest
 from scheduler.tools.sweep.what_if import AS_IT_WAS, parse_what_if
 
 if TYPE_CHECKING:
@@ -189,12 +190,19 @@ def _dask(address: str) -> Workers:
 def _candidates(
     directory: Path | None, grid: Path | None, recordings: Sequence[Recording]
 ) -> list[CandidateConfig]:
-    """Return the recorded configuration and the others; for a what-if the first one is enough."""
+    """Return the recorded configuration and the others; for a what-if the first one is enough.
+
+    Raises:
+        SchedulerError: one cannot be read, or two have one name: results could not be told apart.
+    """
     found = [RECORDED]
     if directory is not None:
         found += from_directory(directory)
     if grid is not None:
         found += from_grid(grid, recordings[0].header.configuration)
+    counts = Counter(candidate.name for candidate in found)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise InputError(f"several configurations are called {twice[0]}")
     return found
 
 
@@ -204,7 +212,8 @@ def _tasks(
     plugins: tuple[str, ...],
     what_ifs: Sequence[str],
 ) -> list[Task]:
-    changes = [AS_IT_WAS, *map(parse_what_if, what_ifs)]
+    changes = [AS_IT_WAS, *map(parse_what_if, dict.fromkeys(what_ifs))]
+    source = source_digest(plugins)
     return [
         Task(
             candidate,
@@ -213,6 +222,7 @@ def _tasks(
             sum(path.stat().st_size for path in recording.paths),
             plugins if candidate is not RECORDED else (),
             change,
+            source if candidate is not RECORDED else "",
         )
         for candidate in candidates
         for change in changes
@@ -265,8 +275,7 @@ def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
         (
             f"{'*' if each.is_on_front else ' '} {each.config}",
             each.what_if or "-",
-            wait_text(each.wait_p50),
-            wait_text(each.wait_p99),
+            *each.wait_texts,
             f"{each.nodes:.1f}",
             f"{each.cpu:.1%}",
             f"{each.free_cpu_unusable:.1%}",
@@ -280,7 +289,7 @@ def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
     print_table((*headers, "pending", "victims", "moves"), rows, texts=(0, 1))
     if len(standings) > _SHOWN:
         click.echo(f"and {len(standings) - _SHOWN} more")
-    if any(each.wait_p99 is None for each in standings[:_SHOWN]):
-        click.echo(f"{NONE_PLACED_MEANS}.")
+    for meaning in meanings(standings[:_SHOWN]):
+        click.echo(f"{meaning}.")
     for file in files:
         click.echo(f"{file}")

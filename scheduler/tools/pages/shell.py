@@ -15,7 +15,7 @@ import msgspec
 
 Page: TypeAlias = Literal["now", "pod", "what-if", "replay"]
 
-STATIC: Final = Path(__file__).with_name("static")
+STATIC: Final = Path(__file__).resolve().with_name("static")
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

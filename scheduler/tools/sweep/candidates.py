@@ -71,10 +71,6 @@ def from_directory(directory: Path) -> list[CandidateConfig]:
         raise InputError(f"--configs {directory}: cannot be read: {problem}") from problem
     if not found:
         raise InputError(f"--configs {directory}: expected files *.yaml or *.json, found none")
-    names = [candidate.name for candidate in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"--configs {directory}: several files are called {twice}")
     return found
 
 

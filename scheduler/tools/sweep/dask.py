@@ -23,7 +23,11 @@ def dask(address: str) -> Workers:
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as problem:
             raise InputError(f"--dask {address}: {problem}") from problem
-        with client, client.get_executor(pure=False, retries=MAX_VAIN_ROUNDS) as executor:
-            yield executor
+        with client:
+            executor = client.get_executor(pure=False, retries=MAX_VAIN_ROUNDS)
+            try:
+                yield executor
+            finally:
+                executor.shutdown(wait=False)
 
     return Workers(opened, (BrokenExecutor, CancelledError, KilledWorker))

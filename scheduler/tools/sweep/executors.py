@@ -5,7 +5,8 @@ tasks of a dead worker to others. A task that a dead worker may have finished ru
 same result.
 """
 
-from collections.abc import Callable, Iterable
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
@@ -13,7 +14,7 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
 )
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing import get_context
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
@@ -36,7 +37,7 @@ class Workers(msgspec.Struct, frozen=True):
     """The workers that run tasks.
 
     Attributes:
-        opened: opens an executor as a context, and closes it at its end.
+        opened: opens an executor as a context, whose end cancels the tasks that wait.
         lost: the exceptions that a future raises when a worker has died.
     """
 
@@ -50,8 +51,18 @@ def processes(jobs: int) -> Workers:
     They are spawned: a fork would copy threads and open connections of this process.
     """
 
-    def opened() -> AbstractContextManager[Executor]:
-        return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        # Ctrl-C reaches the workers as well: they end at once, and start no other run.
+        at_interrupt = signal.SIGINT, signal.SIG_DFL
+        spawn = get_context("spawn")
+        executor = ProcessPoolExecutor(
+            jobs, spawn, initializer=signal.signal, initargs=at_interrupt
+        )
+        try:
+            yield executor
+        finally:
+            executor.shutdown(cancel_futures=True)
 
     return Workers(opened)
 
@@ -74,7 +85,7 @@ def carry_out_all(
         patience_seconds: see `PATIENCE_SECONDS`.
 
     Raises:
-        InputError: workers die repeatedly, and no task is finished.
+        InputError: workers die repeatedly, and no task is finished; or one has another version.
     """
     left = {task.digest: task for task in tasks}
     vain = 0
@@ -98,8 +109,8 @@ def _one_round(
 ) -> None:
     """Run tasks until all are done, or a dead worker breaks the pool."""
     done: SimpleQueue[Future[TaskResult]] = SimpleQueue()
+    futures: dict[Future[TaskResult], Task] = {}
     with workers.opened() as executor:
-        futures: dict[Future[TaskResult], Task] = {}
         # A worker may die while tasks are submitted: the next round runs the remaining ones.
         with suppress(*workers.lost):
             for task in left.values():
@@ -117,10 +128,14 @@ def _one_round(
                     on_silence(waited, [futures[each] for each in futures if each.running()])
 
         for _ in range(len(futures)):
+            future = next_done()
             try:
-                result = next_done().result()
+                result = future.result()
             except workers.lost:
                 # Other futures that are done have results, and are handled by this loop too.
                 continue
+            digest = futures[future].digest
+            if result.task != digest:
+                raise InputError("a worker runs another version of Stowage")
             take(result)
-            del left[result.task]
+            del left[digest]

@@ -9,7 +9,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.sweep.ranking import NONE_PLACED_MEANS, Standing, wait_text
+from scheduler.tools.sweep.ranking import Standing, meanings
 
 PNG: Final = "front.png"
 PAGE: Final = "front.html"
@@ -56,7 +56,7 @@ def _figure(standings: Sequence[Standing], recorded: str) -> Figure:
     axes = figure.subplots(len(what_ifs), 1, squeeze=False)
     for axis, what_if in zip(axes[:, 0], what_ifs, strict=True):
         asked = [s for s in standings if s.what_if == what_if]
-        here = [s for s in asked if s.wait_p99 is not None]
+        here = [s for s in asked if not s.left_out]
         groups = (
             ([s for s in here if not s.is_on_front], _OTHER, 18, "other configurations"),
             ([s for s in here if s.is_on_front], _FRONT, 46, "best"),
@@ -79,7 +79,7 @@ def _figure(standings: Sequence[Standing], recorded: str) -> Figure:
             )
         axis.set_title(what_if or "The cluster as it was", loc="left", fontsize=10)
         if len(here) < len(asked):
-            left_out = f"not shown, none placed: {len(asked) - len(here)} of {len(asked)}"
+            left_out = f"not shown: {len(asked) - len(here)} of {len(asked)}"
             axis.set_title(left_out, loc="right", fontsize=8)
         axis.set_xlabel("nodes with a pod on them, mean")
         axis.set_ylabel("wait until placed, p99, seconds")
@@ -111,8 +111,9 @@ directions than those on the line. Bold rows are on it.{_left_out(standings)}</p
 
 
 def _left_out(standings: Sequence[Standing]) -> str:
-    is_any = any(standing.wait_p99 is None for standing in standings)
-    return f" {NONE_PLACED_MEANS.capitalize()}; such rows are no points." if is_any else ""
+    return "".join(
+        f" {each.capitalize()}; such rows are no points." for each in meanings(standings)
+    )
 
 
 def _rows(standings: Sequence[Standing], recorded: str) -> Iterator[str]:
@@ -121,8 +122,7 @@ def _rows(standings: Sequence[Standing], recorded: str) -> Iterator[str]:
         cells = (
             f"{name} (as recorded)" if standing.config == recorded else name,
             html.escape(standing.what_if) or "-",
-            wait_text(standing.wait_p50),
-            wait_text(standing.wait_p99),
+            *standing.wait_texts,
             f"{standing.nodes:.1f}",
             f"{standing.cpu:.1%}",
             f"{standing.free_cpu_unusable:.1%}",

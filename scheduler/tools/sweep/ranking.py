@@ -9,7 +9,11 @@ import msgspec
 from scheduler.tools.sweep.run import ALL_PODS, Row
 
 _NONE_PLACED: Final = "none placed"
-NONE_PLACED_MEANS: Final = f"{_NONE_PLACED}: in a recording, no pod found a node"
+_FEWER_PODS: Final = "fewer pods"
+_MEANINGS: Final = {
+    _NONE_PLACED: "in a recording, no pod found a node",
+    _FEWER_PODS: "no profile serves the others, or a run failed",
+}
 
 
 class Standing(msgspec.Struct, frozen=True, rename="camel"):
@@ -20,6 +24,8 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         config: the name of the candidate.
         what_if: the simulated change, or empty.
+        pods: number of pods to place.
+        placed: number of placed pods.
         pending: number of pods that were not placed.
         moves: number of pods on another node than the recorded one.
         victims: number of pods that were evicted for others.
@@ -27,12 +33,15 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
         nodes: number of nodes with a pod, on average over time.
         cpu: the share of all CPU that pods request, on average over time.
         free_cpu_unusable: the share of the free CPU at the end that no kind of pod can use.
-        is_on_front: whether it places pods, and no other candidate of the same what-if places as
-            many pods with less waiting (p99) and fewer nodes.
+        left_out: why it cannot be compared with others, or empty.
+        is_on_front: whether it can be compared, and no other candidate of the same what-if places
+            as many pods with less waiting (p99) and fewer nodes.
     """
 
     config: str
     what_if: str
+    pods: int
+    placed: int
     pending: int
     moves: int
     victims: int
@@ -41,22 +50,32 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
     nodes: float
     cpu: float
     free_cpu_unusable: float
+    left_out: str = ""
     is_on_front: bool = False
 
     @property
     def costs(self) -> tuple[int, float, float]:
         """The values to minimize."""
         wait = float("inf") if self.wait_p99 is None else self.wait_p99
-        return self.pending, wait, self.nodes
+        return -self.placed, wait, self.nodes
+
+    @property
+    def wait_texts(self) -> tuple[str, str]:
+        """Both waits, or twice why it is left out; `meanings` explains that."""
+        p50, p99 = self.wait_p50, self.wait_p99
+        if self.left_out or p50 is None or p99 is None:
+            return self.left_out, self.left_out
+        return f"{p50:.3f} s", f"{p99:.3f} s"
 
 
-def wait_text(seconds: float | None) -> str:
-    """Format a waiting time; `NONE_PLACED_MEANS` explains the text for None."""
-    return _NONE_PLACED if seconds is None else f"{seconds:.3f} s"
+def meanings(standings: Iterable[Standing]) -> list[str]:
+    """Explain why candidates are left out."""
+    found = {standing.left_out for standing in standings}
+    return [f"{why}: {meaning}" for why, meaning in _MEANINGS.items() if why in found]
 
 
 def ranked(rows: Iterable[Row]) -> list[Standing]:
-    """Rank candidates by what-if: the front first, then by costs; those without a wait last."""
+    """Rank candidates by what-if: the front first, then by costs; those that are left out last."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.workload == ALL_PODS:
@@ -65,12 +84,12 @@ def ranked(rows: Iterable[Row]) -> list[Standing]:
     marked = [_marked(standing, standings) for standing in standings]
     return sorted(
         marked,
-        key=lambda s: (s.what_if, s.wait_p99 is None, not s.is_on_front, s.costs, s.config),
+        key=lambda s: (s.what_if, bool(s.left_out), not s.is_on_front, s.costs, s.config),
     )
 
 
 def _standing(rows: Sequence[Row]) -> Standing:
-    pods = sum(row.pods for row in rows)
+    pods, placed = sum(row.pods for row in rows), sum(row.placed for row in rows)
 
     def mean(values: Iterable[float | None]) -> float:
         weighted = [(value or 0.0) * row.pods for value, row in zip(values, rows, strict=True)]
@@ -81,7 +100,9 @@ def _standing(rows: Sequence[Row]) -> Standing:
     return Standing(
         rows[0].config,
         rows[0].what_if,
-        sum(row.pods - row.placed for row in rows),
+        pods,
+        placed,
+        pods - placed,
         sum(row.moves for row in rows),
         sum(row.victims for row in rows),
         mean(row.wait_p50 for row in rows) if has_waits else None,
@@ -89,15 +110,19 @@ def _standing(rows: Sequence[Row]) -> Standing:
         mean(row.nodes for row in rows),
         mean(row.cpu for row in rows),
         mean(row.free_cpu_unusable for row in rows),
+        "" if has_waits else _NONE_PLACED,
     )
 
 
 def _marked(one: Standing, standings: Iterable[Standing]) -> Standing:
-    rivals = (other for other in standings if other.what_if == one.what_if)
+    rivals = [s for s in standings if s.what_if == one.what_if and not s.left_out]
+    most = max((rival.pods for rival in rivals), default=0)
+    left_out = one.left_out or (_FEWER_PODS if one.pods < most else "")
     is_beaten = any(
         other.costs != one.costs
         and all(theirs <= ours for theirs, ours in zip(other.costs, one.costs, strict=True))
         for other in rivals
+        if other.pods == most
     )
-    is_on_front = one.wait_p99 is not None and not is_beaten
-    return msgspec.structs.replace(one, is_on_front=is_on_front)
+    is_on_front = not left_out and not is_beaten
+    return msgspec.structs.replace(one, left_out=left_out, is_on_front=is_on_front)

@@ -5,8 +5,10 @@ Equal tasks return equal rows.
 """
 
 import hashlib
+import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from os.path import isdir
 from pathlib import Path
 
@@ -46,6 +48,7 @@ class Task(msgspec.Struct, frozen=True):
         recording: the name of the recording.
         size: bytes of its files: a recording may still grow.
         plugins: additional plugins, each `MODULE:CLASS[=WEIGHT]`.
+        plugins_source: a digest of their modules' source: another one may decide otherwise.
         what_if: the change to the recorded cluster.
     """
 
@@ -55,6 +58,7 @@ class Task(msgspec.Struct, frozen=True):
     size: int = 0
     plugins: tuple[str, ...] = ()
     what_if: NodeChanges = AS_IT_WAS
+    plugins_source: str = ""
 
     @property
     def digest(self) -> str:
@@ -63,7 +67,8 @@ class Task(msgspec.Struct, frozen=True):
         The digest depends on the name of the candidate, not on the paths of the files.
         """
         recording = self.recording, self.size
-        about = (stowage_version(), self.candidate, recording, self.plugins, self.what_if)
+        plugins = self.plugins, self.plugins_source
+        about = (stowage_version(), self.candidate, recording, plugins, self.what_if)
         return hashlib.blake2b(msgspec.json.encode(about), digest_size=12).hexdigest()
 
 
@@ -137,6 +142,21 @@ def recordings_at(
     return found
 
 
+def source_digest(plugins: Iterable[str]) -> str:
+    """Return a digest of the source of the modules of plugins, each `MODULE:CLASS[=WEIGHT]`.
+
+    Raises:
+        InputError: there is no such plugin.
+    """
+    digest = hashlib.blake2b(digest_size=12)
+    for plugin in plugins:
+        _, (found, _) = plugin_called(plugin)
+        # A class of an extension module has no source.
+        with suppress(OSError, TypeError):
+            digest.update(Path(inspect.getfile(found)).read_bytes())
+    return digest.hexdigest()
+
+
 def carry_out(task: Task) -> TaskResult:
     """Replay a task's recording; the result of a failed task has the reason."""
     try:
@@ -147,6 +167,8 @@ def carry_out(task: Task) -> TaskResult:
         return TaskResult(task.digest, tuple(_rows(task, placements, engine)))
     except SchedulerError as problem:
         return TaskResult(task.digest, problem=str(problem))
+    except Exception as problem:  # noqa: BLE001 - of a plugin, or a defect: other runs go on
+        return TaskResult(task.digest, problem=f"{type(problem).__name__}: {problem}")
 
 
 def _local(path: str) -> Path:

@@ -1,11 +1,15 @@
 """Pages as files: whole, of modules that fit together, and safe with any name in them."""
 
 import re
+import subprocess
+import sys
 from base64 import b64encode
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
+import scheduler
 from scheduler.tools.pages.shell import STATIC, STYLES, saved_page, served_page
 
 MODULES = sorted(STATIC.glob("*.js"))
@@ -20,6 +24,20 @@ def script_hashes(page: str, element: str) -> list[str]:
     """What a policy calls the contents of elements."""
     texts = re.findall(rf"<{element}(?: type=\"module\")?>(.*?)</{element}>", page, re.DOTALL)
     return [b64encode(sha256(text.encode()).digest()).decode() for text in texts]
+
+
+def test_files_are_found_where_the_package_is_behind_a_link(tmp_path: Path) -> None:
+    """The console compares real paths, so that no link leads out of the folder."""
+    (tmp_path / "link").symlink_to(Path(scheduler.__file__).parents[1])
+    code = "from scheduler.tools.pages.shell import STATIC; print(STATIC)"
+    command = [sys.executable, "-c", code]
+
+    found = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "link")},
+        capture_output=True, check=True, text=True,
+    )  # fmt: skip
+
+    assert found.stdout.strip() == str(STATIC.resolve())
 
 
 def test_a_saved_page_allows_its_own_scripts_and_styles_only() -> None:

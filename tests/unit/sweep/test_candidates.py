@@ -131,12 +131,8 @@ def test_a_directory_has_a_candidate_for_each_file(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_configurations_is_refused(tmp_path: Path) -> None:
-    """So are two files of one name: results could not be told apart."""
+    """So is one that is not there."""
     with pytest.raises(InputError, match="found none"):
         from_directory(tmp_path)
     with pytest.raises(InputError, match=r"/absent: cannot be read: no such file or directory$"):
         from_directory(tmp_path / "absent")
-    for name in ("a.yaml", "a.yml"):
-        (tmp_path / name).write_text("")
-    with pytest.raises(InputError, match="several files are called a"):
-        from_directory(tmp_path)

@@ -54,6 +54,27 @@ def test_runs_that_hang_are_named_again_and_again() -> None:
     assert {result.task for result in taken} == {task.digest for task in tasks}
 
 
+def test_a_worker_of_another_version_ends_the_sweep() -> None:
+    """Its digests are others, so its results may be others."""
+    taken = list[TaskResult]()
+
+    class Older(Executor):
+        @override
+        def submit(self, _fn: Callable[..., Any], /, *_args: Any, **_: Any) -> Any:
+            future: Future[TaskResult] = Future()
+            future.set_result(TaskResult("of another version"))
+            return future
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        yield Older()
+
+    with pytest.raises(InputError, match="a worker runs another version of Stowage"):
+        carry_out_all([Task(RECORDED, (), "a")], Workers(opened), taken.append)
+
+    assert taken == []
+
+
 class Breaking(Executor):
     """Takes one task, then its workers are dead."""
 

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from scheduler.tools.sweep.ranking import Standing, ranked, wait_text
+from scheduler.tools.sweep.ranking import Standing, meanings, ranked
 from scheduler.tools.sweep.run import Row
 
 
@@ -51,7 +51,8 @@ def test_nothing_placed_is_no_wait() -> None:
 
     assert (found.wait_p50, found.wait_p99) == (None, None)
     assert found.pending == 10
-    assert (wait_text(found.wait_p99), wait_text(1.5)) == ("none placed", "1.500 s")
+    assert found.wait_texts == ("none placed", "none placed")
+    assert meanings([found]) == ["none placed: in a recording, no pod found a node"]
 
 
 def test_what_places_nothing_is_last() -> None:
@@ -59,8 +60,8 @@ def test_what_places_nothing_is_last() -> None:
     found = ranked(
         [
             row("nothing", None, 0, placed=0),
-            row("half", 1, 1, recording="x"),
-            row("half", None, 0, placed=0, recording="y"),
+            row("half", 1, 1, pods=5, placed=5, recording="x"),
+            row("half", None, 0, pods=5, placed=0, recording="y"),
             row("good", 1, 3),
             row("worse", 2, 4),
         ]
@@ -69,9 +70,32 @@ def test_what_places_nothing_is_last() -> None:
     assert [(s.config, s.is_on_front, s.wait_p99) for s in found] == [
         ("good", True, 1),
         ("worse", False, 2),
-        ("nothing", False, None),
         ("half", False, None),
+        ("nothing", False, None),
     ]
+
+
+def test_a_candidate_with_fewer_pods_is_last() -> None:
+    """It leaves pods to no profile, or a run failed; it neither wins nor beats others."""
+    found = ranked(
+        [
+            row("partial", 1, 1, pods=8, placed=8),
+            row("good", 2, 3, placed=8),
+            row("worse", 3, 4, placed=8),
+            row("nothing", None, 0, pods=20, placed=0),
+            row("alone", 5, 5, pods=4, placed=4, what_if="remove=n0"),
+        ]
+    )
+
+    assert [(s.config, s.is_on_front, s.left_out) for s in found] == [
+        ("good", True, ""),
+        ("worse", False, ""),
+        ("partial", False, "fewer pods"),
+        ("nothing", False, "none placed"),
+        ("alone", True, ""),
+    ]
+    assert [s.wait_texts[1] for s in found[:3]] == ["2.000 s", "3.000 s", "fewer pods"]
+    assert meanings(found)[1:] == ["fewer pods: no profile serves the others, or a run failed"]
 
 
 def test_a_recording_without_pods_says_nothing_of_waits() -> None:

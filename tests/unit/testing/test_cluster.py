@@ -494,6 +494,30 @@ def test_a_recording_has_its_times(tmp_path: Path) -> None:
     assert later
 
 
+@pytest.mark.parametrize(
+    ("prepare", "told"),
+    [
+        (lambda c: c.configure({"apiVersion": API_VERSION, "kind": KIND}), "omit configure"),
+        (lambda c: c.enable(Diary, weight=2), "omit enable with a weight or args"),
+        (lambda c: c.enable(Diary, args={}), "omit enable with a weight or args"),
+        (lambda c: c.enable(Diary), "the recording does not enable Diary"),
+    ],
+    ids=["a configuration", "a weight", "arguments", "a plugin"],
+)
+def test_a_recording_keeps_its_configuration(
+    tmp_path: Path, prepare: Callable[[Cluster], None], told: str
+) -> None:
+    """Another one would have no effect, unseen."""
+    file = tmp_path / "one.recording"
+    header = make_header(configuration=to_object(default_configuration()))
+    file.write_bytes(whole_file(header, bytearray()))
+    cluster = Cluster()
+    prepare(cluster)
+
+    with pytest.raises(ClusterError, match=told):
+        cluster.replay(file)
+
+
 def of_ours(name: str) -> Manifest:
     """A pod of the profile that is recorded."""
     return pod(name, schedulerName="stowage")

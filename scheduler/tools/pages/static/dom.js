@@ -54,7 +54,12 @@ export function dayTime(text) {
 }
 
 export function podLink(pod, moment, text = pod) {
-  return h("a", { href: pageOf("pod", { pod, ...(moment ? { at: moment } : {}) }), class: "mono" }, text);
+  return h("a", { href: pageOf("pod", { pod, ...atMoment(moment) }), class: "mono" }, text);
+}
+
+// The part of a query that names a moment of a recording, if there is one; 0 is its start.
+export function atMoment(moment) {
+  return moment === null || moment === undefined ? {} : { at: moment };
 }
 
 export function pageOf(page, query = {}) {

@@ -1,6 +1,6 @@
 // Page "Now": what waits and why, what happens, how full the nodes are.
 import { ask, errorBox, saveButton } from "./ask.js";
-import { card, duration, figures, fill, h, number, plural, podLink, table } from "./dom.js";
+import { atMoment, card, duration, figures, fill, h, number, plural, podLink, table } from "./dom.js";
 import { heatMaps } from "./heat.js";
 import { timePlot } from "./plots.js";
 
@@ -55,7 +55,7 @@ function devicesCard(now) {
 // To the page of any pod, those included that the list leaves out.
 function podForm(moment) {
   return h("form", { class: "row no-print", role: "search", action: "/pod" },
-    moment ? h("input", { type: "hidden", name: "at", value: moment }) : null,
+    Object.entries(atMoment(moment)).map(([name, value]) => h("input", { type: "hidden", name, value: String(value) })),
     h("label", { for: "find-pod" }, "Find a pod"), h("input", { type: "search", id: "find-pod", name: "q", autocomplete: "off", placeholder: "part of a name, or namespace/name" }), h("button", { type: "submit" }, "Find"));
 }
 
@@ -76,7 +76,7 @@ function ageLegend() {
 
 async function podsOn(node, moment) {
   try {
-    const list = await ask("/api/pods", { node, ...(moment ? { at: moment } : {}) });
+    const list = await ask("/api/pods", { node, ...atMoment(moment) });
     if (!list.count) return h("span", { class: "quiet" }, "No pod is on it.");
     return h("div", {}, list.pods.map((pod, index) => [index ? ", " : "", podLink(pod.pod, moment)]),
       list.count > list.pods.length ? ` and ${number(list.count - list.pods.length)} more` : "");
@@ -101,18 +101,17 @@ export function showNow(place, now, { isLive, moment, title = "Now", withSeries 
   function update(next) {
     latest = next;
     fill(numbers, queueFigures(next), next.missing ? h("p", { class: "note" }, next.missing) : null);
-    const key = JSON.stringify(next.waiting.map((each) => [each.message, each.count, each.pods, each.ages]));
+    const key = JSON.stringify([moment(), next.waiting.map((each) => [each.message, each.count, each.pods, each.ages])]);
     if (key !== waiting.dataset.shown && !(waiting.dataset.shown && waiting.contains(document.activeElement))) {
       waiting.dataset.shown = key;
       const element = waitingCard(next, moment(), isLive);
       if (next.waiting.length) element.append(ageLegend());
       fill(waiting, element);
     }
-    const groups = JSON.stringify(next.gangs || []);
+    const groups = JSON.stringify([moment(), next.gangs]);
     if (groups !== gangs.dataset.shown && !gangs.contains(document.activeElement)) {
       gangs.dataset.shown = groups;
-      if (groups === "[]") fill(gangs);
-      else fill(gangs, gangsCard(next, moment()));
+      fill(gangs, next.gangs && next.gangs.length ? gangsCard(next, moment()) : null);
     }
     fill(devices, next.devices.length || next.pendingClaims ? devicesCard(next) : null);
     map.maps[0].update(next.heat);

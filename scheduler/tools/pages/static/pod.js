@@ -1,6 +1,6 @@
 // Page "Pod": why one pod waits, what would help, and how it came there.
 import { ask, errorBox, saveButton } from "./ask.js";
-import { card, clockTime, dayTime, duration, fill, h, number, pageOf, plural, podLink } from "./dom.js";
+import { atMoment, card, clockTime, dayTime, duration, fill, h, number, pageOf, plural, podLink } from "./dom.js";
 
 const GROUPS_SHOWN = 12;
 const SCORES_SHOWN = 12;
@@ -41,7 +41,7 @@ function helpCard(words, whole, isLive, moment) {
   const items = [
     ...words.guesses.map((text) => h("li", {}, h("span", { class: "what" }, h("span", { class: "tag warn" }, "misspelt?"), " ", text))),
     ...changes.map((change) => h("li", {}, h("span", { class: "what" }, sentence(change.text)),
-      isLive && Object.keys(change.whatIf).length ? h("a", { class: "button no-print", href: pageOf("what-if", { ...change.whatIf, ...(moment ? { at: moment } : {}) }) }, "Try it in What if") : null)),
+      isLive && Object.keys(change.whatIf).length ? h("a", { class: "button no-print", href: pageOf("what-if", { ...change.whatIf, ...atMoment(moment) }) }, "Try it in What if") : null)),
   ];
   return card("What would help",
     changes.length ? h("p", { class: "quiet small" }, "Each of these was tried on a copy of the cluster: with that one change the pod finds a node.") : null,
@@ -176,7 +176,7 @@ export async function podPage(main, query) {
   async function look() {
     const turn = (asked += 1);
     try {
-      const list = await ask("/api/pods", { q: field.value, ...(moment ? { at: moment } : {}) });
+      const list = await ask("/api/pods", { q: field.value, ...atMoment(moment) });
       if (turn !== asked) return;
       const rows = list.pods.map((pod) => h("li", {}, h("span", { class: "what" }, podLink(pod.pod, moment)),
         pod.node ? h("span", { class: "quiet small" }, `on ${pod.node}`) : h("span", { class: "tag bad" }, "waits")));
@@ -199,7 +199,7 @@ export async function podPage(main, query) {
   place.className = "main-cards";
   fill(place, h("p", { class: "quiet", role: "status" }, "Judging the pod…"));
   try {
-    const data = await ask("/api/explain", { pod, ...(moment ? { at: moment } : {}) });
+    const data = await ask("/api/explain", { pod, ...atMoment(moment) });
     showPod(place, data, { isLive: true, moment });
   } catch (problem) {
     fill(place, errorBox(problem));

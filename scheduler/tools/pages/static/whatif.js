@@ -1,6 +1,6 @@
 // Page "What if": a copy of the cluster is changed, and all pods that wait find their places there.
 import { ask, computed, saveButton } from "./ask.js";
-import { card, figures, fill, h, number, plural, podLink, table } from "./dom.js";
+import { atMoment, card, figures, fill, h, number, plural, podLink, table } from "./dom.js";
 import { heatMaps, useTable } from "./heat.js";
 
 const ROWS_SHOWN = 15;
@@ -18,7 +18,7 @@ const CHANGES = {
 export async function whatIfPage(main, query) {
   document.title = "What if · Stowage";
   const moment = query.get("at");
-  const names = await ask("/api/names", moment ? { at: moment } : {});
+  const names = await ask("/api/names", atMoment(moment));
   const asked = { ...Object.fromEntries(Object.keys(CHANGES).map((name) => [name, query.getAll(name)])), add: [] };
   if (query.get("like")) asked.add.push({ count: Number(query.get("add-nodes") || 1), like: query.get("like") });
   const list = h("ul", { class: "help-list", "aria-label": "Changes" });
@@ -63,7 +63,7 @@ export async function whatIfPage(main, query) {
 
   function question() {
     const apply = yaml.value.trim();
-    return { drain: asked.drain, removeTaint: asked["remove-taint"], scale: asked.scale, delete: asked.delete, uncordon: asked.uncordon, label: asked.label, tolerate: asked.tolerate, addNodes: asked.add, apply: apply ? [apply] : [], at: moment ? Number(moment) : null };
+    return { drain: asked.drain, removeTaint: asked["remove-taint"], scale: asked.scale, delete: asked.delete, uncordon: asked.uncordon, label: asked.label, tolerate: asked.tolerate, addNodes: asked.add, apply: apply ? [apply] : [], at: moment === null ? null : Number(moment) };
   }
 
   async function run(event) {
