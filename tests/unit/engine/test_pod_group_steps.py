@@ -552,6 +552,34 @@ def test_victims_leave_only_for_a_gang_that_fits_after_all_steps() -> None:
     assert driven.used == 3
 
 
+@pytest.mark.parametrize("is_last", [False, True], ids=["one of them", "all of them"])
+def test_victims_that_are_gone_before_the_end_are_not_awaited(*, is_last: bool) -> None:
+    """They end between the steps, so no later event is about them."""
+    driven = Stepping(3)
+    driven.group()
+    lows = [make_pod_info(f"low{number}", node_name="n", priority=-5) for number in range(3)]
+    for low in lows:
+        driven.set(low)
+    driven.members(3)
+    cycle = driven.engine.scheduler.group_cycle
+    while not (cycle.members and all(each.preemption for each in cycle.members)):
+        driven.handle(Decide())
+
+    ended, left = (lows, []) if is_last else (lows[:1], lows[1:])
+    for low in ended:
+        driven.gone(low)
+    driven.run()
+    evicted = {each.name for each in driven.all(Evict)}
+    for low in left:
+        driven.gone(low)
+    for _ in range(3):
+        driven.tick(10.0)
+        driven.run()
+
+    assert evicted == {low.name for low in left}
+    assert sorted(driven.bound()) == ["g0", "g1", "g2"]
+
+
 @pytest.mark.parametrize("steps", range(9))
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_group_that_may_not_be_tried_takes_no_room(
