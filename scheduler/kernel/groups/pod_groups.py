@@ -250,6 +250,12 @@ class PodGroups(SharedState):
         known = self._to_change(place)
         known.last, known.written = last, written
 
+    def forget_written(self, place: GroupKey, uid: str) -> None:
+        """Forget the condition of a group whose write failed: the next attempt writes it again."""
+        known = self._groups.get(place)
+        if known is not None and known.written is not None and known.written[0] == uid:
+            self._to_change(place).written = None
+
     # --- events, reservations and forks ---------------------------------------------------------
 
     @override
