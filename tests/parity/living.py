@@ -171,7 +171,7 @@ class Living:
                 move(event, *args, **kwargs)
 
         def evicted(preemptor: Any, chosen: Sequence[Any]) -> None:
-            if not all(map(executor._is_leaving, chosen)):
+            if any(map(executor._has_to_leave, chosen)):
                 self._note(victims=sorted(victim.key for victim in chosen))
             evict(preemptor, chosen)
 

@@ -18,6 +18,7 @@ from scheduler.kernel.engine.events import (
     Event,
     Evicted,
     EvictFailed,
+    GroupStatusFailed,
     PodRead,
     ReadFailed,
 )
@@ -95,11 +96,10 @@ class WriteRequests:
         read = await self.read(ReadPod(0, evict.namespace, evict.name, evict.uid))
         return isinstance(read, PodRead) and (read.pod is None or read.pod.is_terminating)
 
-    async def patch(self, patch: PatchStatus | PatchGroupStatus) -> None:
+    async def patch(self, patch: PatchStatus | PatchGroupStatus) -> GroupStatusFailed | None:
         """Patch the status of a pod or group."""
         if isinstance(patch, PatchGroupStatus):
-            await write_group_status(self._writes, patch, self._clock)
-            return
+            return await write_group_status(self._writes, patch, self._clock)
         try:
             await self._writes.patch_status(
                 patch.namespace,
@@ -114,3 +114,4 @@ class WriteRequests:
         except RequestError as problem:
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))
+        return None

@@ -35,6 +35,7 @@ from scheduler.kernel.engine.events import (
     Event,
     Evicted,
     EvictFailed,
+    GroupStatusFailed,
     ObjectGone,
     ObjectRead,
     ObjectSet,
@@ -214,12 +215,17 @@ class Engine:
             Evicted: lambda e: self.preemption_executor.evicted(e.uid, was_there=e.was_there),
             EvictFailed: lambda e: self.preemption_executor.failed(e.uid, e.message),
             WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
+            GroupStatusFailed: self._forget_condition,
             Activate: lambda e: self.core.queue.activate(e.uids),
             PluginEvent: lambda e: self.core.out.append(e.instruction),
             SetBack: self._set_back,
             SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
             Configure: lambda e: self._configure(e.configuration),
         }
+
+    def _forget_condition(self, event: GroupStatusFailed) -> None:
+        if self.core.groups is not None:
+            self.core.groups.forget_written((event.namespace, event.name), event.uid)
 
     def _set_back(self, event: SetBack) -> None:
         self._binding.set_back(event.message)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from scheduler.api.objects import Namespace, Node
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
-from scheduler.kernel.engine.attempt import REVOCABLE, Attempt, AttemptState
+from scheduler.kernel.engine.attempt import REVOCABLE, UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
@@ -102,7 +102,7 @@ class PodEventHandlers:
         if attempt.state is AttemptState.CANCELLED and attempt.failure is not None:
             self._failures.handle_scheduling_failure(attempt, attempt.failure)
 
-    def _set(self, new: PodInfo) -> None:  # noqa: PLR0912 - one branch per change of a pod
+    def _set(self, new: PodInfo) -> None:
         core, uid = self._core, new.uid
         if new.is_terminating:
             self._preemption_executor.leaving(uid)
@@ -119,14 +119,24 @@ class PodEventHandlers:
             return
         core.states.object_set(POD_KIND, new)
         if new.spec.scheduler_name in core.frameworks:
-            old = core.queue.get(uid)
-            attempt = self._attempts.of(uid)
-            if attempt is not None:
-                self._update_in_flight(attempt, old, new)
-            elif old is None:
-                self._timed(UNSCHEDULED_POD_ADD, core.queue.add, new)
-            else:
-                self._update_unscheduled(old, new)
+            self._set_unassigned(new)
+
+    def _set_unassigned(self, new: PodInfo) -> None:
+        """Handle a pod without a node that a profile is to schedule."""
+        queue, uid = self._core.queue, new.uid
+        old, attempt = queue.get(uid), self._attempts.of(uid)
+        if attempt is not None and _leaves_group(attempt, new):
+            queue.delete(attempt.queued.pod_info)
+            self._failures.abandon(attempt, "moved to another pod group", is_retried=True)
+            self._timed(UNSCHEDULED_POD_ADD, queue.add, new)
+        elif attempt is not None:
+            self._update_in_flight(attempt, old, new)
+        elif old is None:
+            self._timed(UNSCHEDULED_POD_ADD, queue.add, new)
+        else:
+            self._update_unscheduled(old, new)
+        if old is not None and old.group_name != new.group_name:
+            queue.activate((uid,))  # no plugin's event is about the group of a pod
 
     def gone(self, event: ObjectGone) -> None:
         """Handle a pod that was deleted, or that no longer concerns scheduling."""
@@ -266,6 +276,12 @@ class PodEventHandlers:
         start = core.stopwatch()
         method(about)
         core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
+
+
+def _leaves_group(attempt: Attempt, new: PodInfo) -> bool:
+    """Whether a pod leaves its group before the attempt of the group has decided about it."""
+    is_undecided = attempt.state in UNDECIDED or attempt.state is AttemptState.ASKING
+    return is_undecided and attempt.pod.group_name != new.group_name
 
 
 class NodeEventHandlers:

@@ -136,6 +136,14 @@ class WriteFailed(_Event, frozen=True):
     message: str
 
 
+class GroupStatusFailed(_Event, frozen=True):
+    """The condition of a pod group could not be written, or its write had no answer."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
 class Activate(_Event, frozen=True):
     """A plugin activates pods."""
 
@@ -192,6 +200,7 @@ Event: TypeAlias = (
     | Evicted
     | EvictFailed
     | WriteFailed
+    | GroupStatusFailed
     | Activate
     | PluginEvent
     | SetBack

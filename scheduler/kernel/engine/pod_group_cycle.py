@@ -259,10 +259,15 @@ class PodGroupCycle:
         if is_whole or any(each.has_failed for each in members):
             return None
         try:
-            return (yield from find_victims(self._core, self.step, group, members))
+            found = yield from find_victims(self._core, self.step, group, members)
         except Exception as problem:  # noqa: BLE001 - members must not be lost
             failure = self._core.unexpected(group.name, problem)
             return GroupVictims(error(failure.message))
+        if found is None or not found.victims:
+            return found
+        # No pod is evicted for a group that may not be tried now: it changed since the last check.
+        is_tried = not all(each.has_left for each in members)
+        return CHANGED if not is_tried or self._is_held(members[0].attempt.pod) else found
 
     def _make_room(
         self,

@@ -101,7 +101,7 @@ class PreemptionExecutor:
 
     def begin(self, pod: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims for a pod, but for those that are leaving already."""
-        if not all(map(self._is_leaving, result.victims)):
+        if any(map(self._has_to_leave, result.victims)):
             self.drop(pod.uid)
             self.clear_nominations(result.cleared)
             self._displaced.update(each.uid for each in result.cleared)
@@ -110,7 +110,7 @@ class PreemptionExecutor:
 
     def evict(self, preemptor: Preemptor, chosen: Sequence[PodInfo]) -> None:
         """Evict the victims that are not leaving already."""
-        victims = [victim for victim in chosen if not self._is_leaving(victim)]
+        victims = [victim for victim in chosen if self._has_to_leave(victim)]
         if not victims:
             return
         core = self._core
@@ -137,7 +137,11 @@ class PreemptionExecutor:
             self._core.out.append(_preempted(victim, preemptor))
         if uid in self._leaving:
             return
-        if uid in self._wanted or self._core.cache.pods.get(uid) is not None:
+        is_cached = self._core.cache.pods.get(uid) is not None
+        if not (was_there or is_cached):
+            # Its deletion may have been shown before the request: no event is sure to come.
+            self._settle(uid)
+        elif uid in self._wanted or is_cached:
             # Even if no preemptor waits for the victim now, a later one must not evict it again.
             # Even if the victim is forgotten by the cache, the watch has yet to show it leaving.
             self._accepted[uid] = (victim, self._core.now)
@@ -273,9 +277,15 @@ class PreemptionExecutor:
             Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)
         )
 
-    def _is_leaving(self, victim: PodInfo) -> bool:
-        """Whether a victim is terminating; the cache does not show that of an assumed pod."""
-        return victim.is_terminating or victim.uid in self._leaving
+    def _has_to_leave(self, victim: PodInfo) -> bool:
+        """Whether a victim is still on its node, and is not terminating.
+
+        It may be gone since it was chosen: a group takes several steps, and extenders take time.
+        The cache does not show that an assumed pod is terminating.
+        """
+        known = self._core.cache.pods.get(victim.uid)
+        is_leaving = victim.is_terminating or victim.uid in self._leaving
+        return not is_leaving and known is not None and known.node_name == victim.node_name
 
     def _is_evicted(self, uid: str) -> bool:
         return uid in self._asked or uid in self._accepted or uid in self._leaving

@@ -28,7 +28,7 @@ from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
-from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
+from scheduler.kernel.preemption.group_start import GroupStart, RoomForGroupPlugin
 from scheduler.kernel.preemption.kept_room import NOT_KEPT, KeptRoom, RoomReservation
 
 
@@ -150,14 +150,11 @@ class RoomKeeper:
         if not attempts:
             return None
         trial = GroupTrial(core, attempts, step, is_nominated=False, pods_end=True)
-        if group is not None and trial.framework.tries_placements:
-            found, status = trial.framework.run_placement_generate_plugins(waiting, core.snapshot)
-            if not status.is_success:
-                return None
-            trial.parts = found.parts()
         pods = [each.queued.pod_info for each in attempts]
         nodes = {name: info.node for name, info in core.cache.nodes.items()}
         search = plugin.search(pods, core.snapshot, trial)
+        if group is not None:
+            search = _by_placement(trial, pods, search)
         start = yield from on_copy(trial, attempts, search)
         waiting = _pods_of(members)
         room = plugin.keep(group, waiting, start) if waiting else None
@@ -255,6 +252,21 @@ class RoomKeeper:
             if pod is not None and cache.has_node(node) and queue.nominator.node_of(uid) == node:
                 found.append(pod)
         return found
+
+
+def _by_placement(
+    trial: GroupTrial, pods: Sequence[PodInfo], search: Steps[GroupStart | None]
+) -> Steps[GroupStart | None]:
+    """Search in each placement of a group.
+
+    The placements are those of the copy, where places of this attempt do not limit them.
+    """
+    if trial.framework.tries_placements:
+        found, status = trial.framework.run_placement_generate_plugins(pods, trial.world)
+        if not status.is_success:
+            return None
+        trial.parts = found.parts()
+    return (yield from search)
 
 
 def _plugin_of(attempt: Attempt) -> RoomForGroupPlugin | None:

@@ -250,6 +250,12 @@ class PodGroups(SharedState):
         known = self._to_change(place)
         known.last, known.written = last, written
 
+    def forget_written(self, place: GroupKey, uid: str) -> None:
+        """Forget the condition of a group whose write failed: the next attempt writes it again."""
+        known = self._groups.get(place)
+        if known is not None and known.written is not None and known.written[0] == uid:
+            self._to_change(place).written = None
+
     # --- events, reservations and forks ---------------------------------------------------------
 
     @override
@@ -259,12 +265,13 @@ class PodGroups(SharedState):
             self._change(place := _place(new or old)).group = group
             self._forget_if_empty(place)
             return
-        if new is not None and new.group_name:
-            self._change((new.namespace, new.group_name)).add(new)
-        elif old is not None and old.group_name:
+        # A label or an annotation that names the group may change.
+        if old is not None and old.group_name and (new is None or new.group_name != old.group_name):
             place = old.namespace, old.group_name
             self._change(place).remove(old.uid)
             self._forget_if_empty(place)
+        if new is not None and new.group_name:
+            self._change((new.namespace, new.group_name)).add(new)
 
     @override
     def reserve(self, pod: PodInfo, node_name: str) -> None:

@@ -65,10 +65,10 @@ def interrupted(
             driven.handle(Decide())
         yield driven
         count += 1
-    assert count > 8
+    assert count > 6
 
 
-def full(*, nodes: tuple[str, ...] = ("n",), room: int = 3, least: int = 3) -> Stepping:
+def full(*, nodes: tuple[str, ...] = ("n",), room: int = 3, least: int | None = 3) -> Stepping:
     """Nodes full of less important pods, and a gang that needs all of a node."""
     driven = Stepping(room, nodes=nodes)
     for node in nodes:
@@ -207,6 +207,45 @@ def test_a_change_that_does_not_matter_changes_nothing() -> None:
         assert first == ["n0", "n1"]
         assert driven.evicted() == ["n0", "n1", "n2"]
         assert driven.bound() == ["g0", "g1", "g2"]
+
+
+@pytest.mark.parametrize("least", [None, 3], ids=["basic", "gang"])
+@pytest.mark.parametrize("is_group", [False, True], ids=["members", "group"])
+def test_no_pod_leaves_for_a_group_that_is_held_while_its_victims_are_checked_again(
+    least: int | None, *, is_group: bool
+) -> None:
+    """A first change leads to the check; during the check the PodGroup or all members go."""
+
+    def crowded() -> Stepping:
+        driven = full(least=least)
+        driven.handle(ObjectSet("nodes", make_node("crowded")))
+        for number in range(4):
+            driven.runs(f"there{number}", "crowded", priority=100)
+        return driven
+
+    unchanged, steps = crowded(), 0
+    while not unchanged.evicted():
+        unchanged.handle(Decide())
+        steps += 1
+
+    def make() -> Stepping:
+        driven = crowded()
+        for _ in range(steps - 1):
+            driven.handle(Decide())
+        driven.handle(gone("there0"))
+        return driven
+
+    def happens(driven: Stepping) -> None:
+        if is_group:
+            driven.handle(ObjectGone("podgroups", "default", "g", "uid-of-g"))
+        for number in () if is_group else range(3):
+            driven.lose(number)
+
+    for driven in interrupted(make, happens):
+        driven.at_last()
+
+        assert driven.evicted() == []
+        assert driven.bound() == []
 
 
 class Told(Watched):

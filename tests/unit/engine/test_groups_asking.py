@@ -98,6 +98,21 @@ def test_all_members_are_asked_about_before_any_has_a_place() -> None:
     assert driven.conditions() == [("True", "Scheduled", "")]
 
 
+def test_a_member_that_moves_to_another_group_while_extenders_are_asked_leaves() -> None:
+    """Whether it is asked about or waits in line; each group is bound without the other."""
+    driven = AskingGangs(FILTERS, room=MAX_ASKING + 9)
+    driven.group(least=MAX_ASKING)
+    driven.group("other", least=2)
+    pods = driven.members(MAX_ASKING + 2)
+    driven.run()
+    for pod in (pods[0], pods[-1]):
+        driven.set(make_pod_info(pod.name, scheduler_name="test", group="other"))
+    driven.agree()
+
+    assert sorted(driven.hosts()) == sorted(pod.name for pod in pods)
+    assert driven.conditions() == [("True", "Scheduled", "")] * 2
+
+
 def test_scores_decide_among_nodes() -> None:
     """All extenders together, as for single pods."""
     driven = AskingGangs(FILTERS, SCORES)

@@ -425,6 +425,30 @@ def test_room_for_a_gang_with_a_topology_is_in_one_domain() -> None:
     assert cluster.placed("a") == 4
 
 
+def test_the_places_of_a_failed_attempt_tie_room_to_no_domain() -> None:
+    """Five of six members find a place in one rack; in the other there are eight later."""
+    gates = (*GATES, "TopologyAwareWorkloadScheduling")
+    cluster = TimedCluster(8, gates=gates)
+    busy = make_node("n0", allocatable={"cpu": "8"}, labels={"rack": "r2"})
+    free = make_node("n1", allocatable={"cpu": "5"}, labels={"rack": "r1"})
+    cluster.handle(ObjectSet("nodes", busy))
+    for _ in range(8):
+        cluster.run(600)
+    cluster.pass_seconds(2)
+    cluster.handle(ObjectSet("nodes", free))
+    cluster.groups["a"] = PodGroup(
+        ObjectMeta(name="a", namespace="default", uid="group-a"), 6, topology_key="rack"
+    )
+    cluster.handle(ObjectSet("podgroups", cluster.groups["a"]))
+    for _ in range(6):
+        cluster.add("a", preemption_policy="Never")
+    cluster.pass_seconds(AFTER + 2)
+    room = cluster.room
+
+    assert room is not None
+    assert set(room.places.values()) == {"n0"}
+
+
 def test_room_is_kept_where_no_end_is_known() -> None:
     """Pods end some time; until then nothing takes their places."""
     cluster = waiting_gang(None, None, None)

@@ -6,7 +6,7 @@ from typing_extensions import override
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import GroupCondition, PodGroup
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.events import BindFailed, Decide, ObjectGone
+from scheduler.kernel.engine.events import BindFailed, Decide, GroupStatusFailed, ObjectGone
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PermitPlugin
 from scheduler.kernel.framework.status import SUCCESS, Status
@@ -348,6 +348,23 @@ def test_a_condition_that_holds_is_not_written_again() -> None:
 
 
 # --- what goes wrong --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("uid", ["uid-of-g", "another"])
+def test_a_condition_that_could_not_be_written_is_written_by_the_next_attempt(uid: str) -> None:
+    """A failure that is about another group of the same name changes nothing."""
+    driven = Gangs(2)
+    driven.group()
+    driven.members(3)
+    driven.run()
+
+    driven.handle(GroupStatusFailed("default", "g", uid))
+    driven.handle(GroupStatusFailed("default", "unknown", uid))
+    driven.add("g3", group="g")
+    driven.run()
+
+    fails = ("False", "Unschedulable", "pod group is unschedulable")
+    assert driven.conditions() == [fails] * (2 if uid == "uid-of-g" else 1)
 
 
 def test_an_error_of_one_member_fails_all() -> None:

@@ -16,7 +16,7 @@ from scheduler.kernel.engine.instructions import Bind, Evict, LogError
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import Status, unschedulable
 from tests.support.builders import make_node, make_pod_info
-from tests.unit.engine.gangs import LET_DOWN, NO_GROUP, Breaks, Gangs, HoldsOne
+from tests.unit.engine.gangs import LET_DOWN, NO_GROUP, TOO_FEW, Breaks, Gangs, HoldsOne
 from tests.unit.engine.test_pod_groups_law import World
 
 GROUP_FAILS: Final = ("False", "Unschedulable", "pod group is unschedulable")
@@ -550,6 +550,79 @@ def test_victims_leave_only_for_a_gang_that_fits_after_all_steps() -> None:
 
     assert driven.all(Evict) == []
     assert driven.used == 3
+
+
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("name", ["other", ""])
+def test_a_member_that_moves_to_another_group_is_missed(name: str, steps: int) -> None:
+    """Its label names another group by then, or none; it is tried there."""
+    driven = Stepping(9)
+    driven.group("other", least=1)
+    driven.add("other0", group="other")
+    driven.run()
+    driven.group()
+    driven.members(3)
+    while driven.engine.scheduler.waking.asleep:
+        driven.handle(Decide())
+    for _ in range(steps):
+        driven.handle(Decide())
+    before = driven.bound()
+
+    driven.set(make_pod_info("g1", scheduler_name="test", group=name))
+    driven.run()
+    after, used = driven.bound(), driven.used
+    driven.add("g3", group="g")
+    driven.run()
+
+    assert before == ["other0"]
+    assert after == ["other0", "g1"]
+    assert used == len(after)
+    assert driven.bound() == ["other0", "g1", "g0", "g2", "g3"]
+
+
+@pytest.mark.parametrize("name", ["other", ""])
+def test_a_rejected_member_is_tried_in_the_group_to_which_it_moves(name: str) -> None:
+    """No other event is about it."""
+    driven = Stepping(2)
+    driven.group("other", least=1)
+    driven.add("other0", group="other")
+    driven.group()
+    driven.members(3)
+    driven.run()
+
+    driven.set(make_pod_info("g1", scheduler_name="test", group=name))
+    driven.run()
+
+    assert driven.bound() == ["other0", "g1"]
+    assert [driven.held(member(number)) for number in (0, 2)] == [TOO_FEW] * 2
+
+
+@pytest.mark.parametrize("is_last", [False, True], ids=["one of them", "all of them"])
+def test_victims_that_are_gone_before_the_end_are_not_awaited(*, is_last: bool) -> None:
+    """They end between the steps, so no later event is about them."""
+    driven = Stepping(3)
+    driven.group()
+    lows = [make_pod_info(f"low{number}", node_name="n", priority=-5) for number in range(3)]
+    for low in lows:
+        driven.set(low)
+    driven.members(3)
+    cycle = driven.engine.scheduler.group_cycle
+    while not (cycle.members and all(each.preemption for each in cycle.members)):
+        driven.handle(Decide())
+
+    ended, left = (lows, []) if is_last else (lows[:1], lows[1:])
+    for low in ended:
+        driven.gone(low)
+    driven.run()
+    evicted = {each.name for each in driven.all(Evict)}
+    for low in left:
+        driven.gone(low)
+    for _ in range(3):
+        driven.tick(10.0)
+        driven.run()
+
+    assert evicted == {low.name for low in left}
+    assert sorted(driven.bound()) == ["g0", "g1", "g2"]
 
 
 @pytest.mark.parametrize("steps", range(9))

@@ -219,6 +219,19 @@ def test_a_victim_that_was_not_found_is_told_nothing() -> None:
     assert driven.stage(high) == "binding"
 
 
+def test_a_victim_that_neither_the_server_nor_the_cache_has_is_not_awaited() -> None:
+    """No event may follow: the preemptor is tried."""
+    driven = Preempting()
+    high = driven.preemptor(cpu="1")
+    core = driven.engine.core
+    core.cache.remove_pod(core.cache.pods[driven.low[0].uid])
+
+    driven.handle(Evicted(driven.low[0].uid, was_there=False))
+    driven.run()
+
+    assert driven.stage(high) == "binding"
+
+
 @pytest.mark.parametrize(
     ("message", "is_patched"),
     [pytest.param(TARGET, False, id="the same"), pytest.param("eviction", True, id="another")],

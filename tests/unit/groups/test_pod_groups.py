@@ -120,6 +120,22 @@ def test_a_group_goes_with_the_last_of_its_pods_and_its_object() -> None:
     assert list(groups.take_released()) == []
 
 
+@pytest.mark.parametrize("name", ["other", ""])
+def test_a_pod_is_a_member_of_one_group(name: str) -> None:
+    """A label or an annotation may move it to another group, or to none."""
+    groups = groups_of(WAITING, RUNNING)
+    groups.reserve(WAITING.on_node("n"), "n")
+
+    for pod in (WAITING, RUNNING):
+        groups.on_event(POD_KIND, pod, make_pod_info(pod.name, group=name, node_name=pod.node_name))
+    other = groups.of("default", name)
+
+    assert (known(groups).known(("stowage",)), known(groups).scheduled) == (0, 0)
+    assert (0 if other is None else other.known(("stowage",))) == (2 if name else 0)
+    groups.on_event(POD_GROUP_KIND, group(), None)
+    assert groups.of("default", "g") is None
+
+
 def test_a_fork_changes_by_itself() -> None:
     """What is tried on it is not seen outside, nor what happens outside in it."""
     groups = groups_of(WAITING, RUNNING)
