@@ -69,11 +69,22 @@ def _leader_election(config: LeaderElectionConfiguration, path: Path, problems: 
         return
     lease, renew = config.lease_duration_seconds, config.renew_deadline_seconds
     retry = config.retry_period_seconds
-    for name, value in (("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry)):
-        if value <= 0:
-            problems.add((*path, name), f"expected more than 0s, got {format_duration(value)}")
+    for name, seconds in (
+        ("leaseDuration", lease),
+        ("renewDeadline", renew),
+        ("retryPeriod", retry),
+    ):
+        if seconds <= 0:
+            problems.add((*path, name), f"expected more than 0s, got {format_duration(seconds)}")
     _longer(("leaseDuration", lease), 1, ("renewDeadline", renew), path, problems)
     _longer(("renewDeadline", renew), _RETRY_JITTER, ("retryPeriod", retry), path, problems)
+    names = (
+        ("resourceName", config.resource_name),
+        ("resourceNamespace", config.resource_namespace),
+    )
+    for field, value in names:
+        if not value:
+            problems.add((*path, field), "required: a name")
     if config.resource_lock != _LEASES:
         problems.add((*path, "resourceLock"), f'expected "{_LEASES}", got "{config.resource_lock}"')
 

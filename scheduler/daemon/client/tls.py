@@ -80,6 +80,8 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     # The authorities of many clusters lack extensions that the strict mode, a default of newer
     # Pythons, requires; other Kubernetes clients accept them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # A default of newer Pythons: an authority need not be signed by itself.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not files.is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

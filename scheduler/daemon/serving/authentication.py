@@ -21,6 +21,7 @@ from scheduler.daemon.serving.expiring import ExpiringAnswers
 
 ANONYMOUS: Final = User(name="system:anonymous", groups=("system:unauthenticated",))
 _AUTHENTICATED: Final = "system:authenticated"
+_UNAUTHENTICATED: Final = "system:unauthenticated"
 
 _MAX_TOKENS: Final = 1024
 _MAX_TOKEN_LENGTH: Final = 16 * 1024
@@ -106,6 +107,7 @@ class Authenticator:
             group
             for header in options.requestheader_group_headers
             for group in request.headers.getall(header, [])
+            if group
         ]
         return User(name=name, groups=tuple(groups))
 
@@ -128,7 +130,7 @@ def user_of_certificate(certificate: x509.Certificate) -> User | None:
 
 
 def _authenticated(user: User) -> User:
-    if _AUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
+    if user.name == ANONYMOUS.name or {_AUTHENTICATED, _UNAUTHENTICATED} & {*user.groups}:
         return user
     return msgspec.structs.replace(user, groups=(*user.groups, _AUTHENTICATED))
 
@@ -142,7 +144,8 @@ def _peer_certificate(request: web.Request) -> x509.Certificate | None:
 
 def _common_name(certificate: x509.Certificate) -> str:
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(names[0].value) if names else ""
+    # Go takes the last one: crypto/x509/pkix (FillFromRDNSequence).
+    return str(names[-1].value) if names else ""
 
 
 def _is_issued_by(certificate: x509.Certificate, issuers: Sequence[x509.Certificate]) -> bool:

@@ -35,8 +35,9 @@ def connections_allowed() -> int:
 class Connections:
     """Accepts connections to one listener, and closes those that last too long.
 
-    At the limit, the newest connection is accepted and the one that is idle for longest is closed.
-    So a client cannot keep other clients out by holding connections open.
+    At the limit, the newest connection is accepted. Of those without an admitted request, the one
+    that has waited for longest is closed. So a client without rights keeps no others out,
+    neither by connections that it holds open nor by requests that wait for a review.
 
     Args:
         make: builds the HTTP protocol of a connection.
@@ -80,7 +81,7 @@ class Connections:
 
     @contextmanager
     def answering(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
-        """Exempt a connection from limits within the block, which answers its request."""
+        """Exempt a connection from time limits within the block, which answers its request."""
         guarded = next((g for g in self._open if g.transport is transport), None)
         if guarded is None:
             yield
@@ -95,12 +96,18 @@ class Connections:
                 del self._open[guarded]
                 self._open[guarded] = None
 
+    def admit(self, transport: asyncio.BaseTransport | None) -> None:
+        """Keep a connection open, even at the limit, until its request is answered."""
+        for guarded in self._open:
+            if guarded.transport is transport:
+                guarded.is_admitted = True
+
     def forget(self, guarded: "_Guarded") -> None:
         """Forget a closed connection."""
         self._open.pop(guarded, None)
 
     def _make_room(self) -> bool:
-        idle = next((guarded for guarded in self._open if not guarded.is_answering), None)
+        idle = next((guarded for guarded in self._open if not guarded.is_admitted), None)
         if idle is None:
             return False
         self.forget(idle)
@@ -136,12 +143,14 @@ class _Guarded(asyncio.Protocol):
         transport: the transport to the peer, after the handshake.
         handshake: the task of the TLS handshake.
         is_answering: whether a request was read and is being answered.
+        is_admitted: whether its user has the rights for it.
     """
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self.transport: Any = None
         self.handshake: asyncio.Future[None] | None = None
         self.is_answering = False
+        self.is_admitted = False
         self._inner = inner
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
@@ -153,7 +162,7 @@ class _Guarded(asyncio.Protocol):
 
     def end(self) -> None:
         """Note that the request is answered."""
-        self.is_answering = False
+        self.is_answering = self.is_admitted = False
 
     def abort(self) -> None:
         """Close the connection at once."""

@@ -156,7 +156,13 @@ class Server:
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Pass authorized requests to their handlers; refuse the others."""
         if self._options.serve_without_authorization:
+            self._connections.admit(request.transport)
             return await handler(request)
+        if not self._tls.would_accept(request.transport):
+            # The next connection is refused by its handshake.
+            refusal = failure(HTTPStatus.UNAUTHORIZED, "Unauthorized")
+            refusal.force_close()
+            return refusal
         try:
             user = await self._authenticator.user_of(request, self._tls.authorities)
         except ApiError as error:
@@ -173,6 +179,7 @@ class Server:
         if not allowed:
             message = f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"'
             return failure(HTTPStatus.FORBIDDEN, message)
+        self._connections.admit(request.transport)
         return await handler(request)
 
     def _log_failure(self, what: str, request: web.Request, error: Exception) -> None:

@@ -1,9 +1,11 @@
 """Reloads TLS contexts when their files change: a new certificate needs no restart."""
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -67,6 +69,9 @@ class ServingTls:
 
     def __init__(self, options: RunOptions, clock: Clock) -> None:
         self._options = options
+        self._clock = clock
+        self._verified_by: WeakKeyDictionary[ssl.SSLContext, Authorities] = WeakKeyDictionary()
+        """By context, the authorities that its handshakes check certificates with."""
         self._files = server_pair_files(options, clock)
         self._own_pair = None if self._files is not None else self_signed_pair(clock)
         self._followed = FollowedFiles(self._read_files())
@@ -106,6 +111,25 @@ class ServingTls:
         _log.info("Took changed TLS files over", v=1)
         return True
 
+    def would_accept(self, transport: asyncio.BaseTransport | None) -> bool:
+        """Whether a handshake would still accept the certificate of a client, if it has one.
+
+        Source: k8s.io/apiserver request/x509/x509.go (AuthenticateRequest) v0.36.3, which verifies
+        the certificate for each request.
+        """
+        tls = None if transport is None else transport.get_extra_info("ssl_object")
+        encoded = None if tls is None else tls.getpeercert(binary_form=True)
+        if tls is None or encoded is None:
+            return True
+        certificate = x509.load_der_x509_certificate(encoded)
+        return (
+            self._verified_by.get(tls.context) == self.authorities
+            # A resumed session checks nothing.
+            and not tls.session_reused
+            and certificate.not_valid_before_utc <= self._clock.wall()
+            and self._clock.wall() <= certificate.not_valid_after_utc
+        )
+
     def _use_current(
         self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
     ) -> None:
@@ -130,6 +154,10 @@ class ServingTls:
         trusted = (*authorities.clients, *authorities.proxies)
         if trusted:
             trust(context, trusted)
+        # A session would be resumed without a look at the client's certificate.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        self._verified_by[context] = authorities
         return authorities, context
 
     def _read_files(self) -> list[Path]:
@@ -162,6 +190,8 @@ def trust(context: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> N
     except ssl.SSLError as error:
         raise ServingError(f"certificate authorities cannot be used: {error}") from error
     context.verify_mode = ssl.CERT_OPTIONAL
+    # As in Go, each certificate of a bundle is an anchor, whether or not its own issuer is there.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:

@@ -270,6 +270,16 @@ def test_file_and_flag_must_name_one_cluster(tmp_path: Path, text: str, got: str
             id="no file",
         ),
         pytest.param([("config", "/")], "/: cannot be read: is a directory", id="a folder"),
+        pytest.param(
+            [("leader-elect-resource-name", "")],
+            "command line: leaderElection.resourceName: required: a name",
+            id="an empty name of the lease",
+        ),
+        pytest.param(
+            [("leader-elect-resource-namespace", "")],
+            "command line: leaderElection.resourceNamespace: required: a name",
+            id="an empty namespace of the lease",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_an_error(flags: list[tuple[str, str]], message: str) -> None:

@@ -143,14 +143,7 @@ def test_answers_under_way_are_not_ended_for_others(monkeypatch: pytest.MonkeyPa
     """When all are being answered, it is the new one that has to go."""
 
     async def story(instance: Instance) -> None:
-        slow = asyncio.Event()
-        review = instance.reviews.review_token
-
-        async def hold(token: str, audiences: object = ()) -> User | None:
-            await slow.wait()
-            return await review(token)
-
-        monkeypatch.setattr(instance.reviews, "review_token", hold)
+        slow = _held_tokens(instance, monkeypatch)
         connections = instance.server._connections
         connections._limit = 2
         asking = [
@@ -158,6 +151,8 @@ def test_answers_under_way_are_not_ended_for_others(monkeypatch: pytest.MonkeyPa
             for who in ("operator", "nobody")
         ]
         await until(lambda: sum(c.is_answering for c in connections._open) == 2)
+        for guarded in connections._open:
+            connections.admit(guarded.transport)
         with pytest.raises(OSError):  # noqa: PT011 - reset or closed, as the kernel likes
             await connected(instance)
         slow.set()
@@ -165,6 +160,38 @@ def test_answers_under_way_are_not_ended_for_others(monkeypatch: pytest.MonkeyPa
         assert [(await one)[0] for one in asking] == [200, 200]
 
     tell(story)
+
+
+def test_requests_that_wait_for_a_review_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be of strangers: the probes of the kubelet must get through."""
+
+    async def story(instance: Instance) -> None:
+        slow = _held_tokens(instance, monkeypatch)
+        connections = instance.server._connections
+        connections._limit = 2
+        strangers = [
+            asyncio.create_task(instance.get("/metrics", f"{number}-token")) for number in range(2)
+        ]
+        await until(lambda: sum(c.is_answering for c in connections._open) == 2)
+
+        assert (await instance.get("/healthz"))[0] == 200
+        slow.set()
+        await asyncio.gather(*strangers, return_exceptions=True)
+
+    tell(story)
+
+
+def _held_tokens(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Hold all reviews of tokens until the event is set."""
+    slow = asyncio.Event()
+    review = instance.reviews.review_token
+
+    async def hold(token: str, audiences: object = ()) -> User | None:
+        await slow.wait()
+        return await review(token)
+
+    monkeypatch.setattr(instance.reviews, "review_token", hold)
+    return slow
 
 
 def test_a_handshake_must_come_to_an_end(

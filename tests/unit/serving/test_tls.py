@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import socket
 import ssl
 import stat
 from collections.abc import Awaitable, Callable
@@ -164,6 +165,58 @@ def test_clients_of_a_replaced_authority_are_refused(tmp_path: Path) -> None:
             await instance.get("/metrics", tls=old_client)
 
     _tell(story, client_ca_file=str(bundle))
+
+
+@pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "expired"])
+def test_open_connections_do_not_outlive_the_trust_in_them(
+    tmp_path: Path, *, is_replaced: bool
+) -> None:
+    """The authority was replaced, or the certificate has expired, since the handshake."""
+    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
+    bundle = tmp_path / "bundle.crt"
+    shutil.copy(old.file, bundle)
+    client = client_context(pair=old.issue("a", "op", ["ops"]))
+
+    async def story(instance: Instance) -> None:
+        connector = aiohttp.TCPConnector(limit=1)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            url = f"{instance.url}/metrics"
+            async with session.get(url, ssl=client) as answer:
+                assert answer.status == 200
+                await answer.read()
+            if is_replaced:
+                shutil.copy(new.file, bundle)
+                os.utime(bundle, (1, 1))
+                assert instance.server._tls.reload_if_changed()
+            else:
+                instance.clock.advance(100 * 365 * 24 * 3600.0)
+            async with session.get(url, ssl=client) as answer:
+                assert (answer.status, answer.headers["Connection"]) == (401, "close")
+
+    _tell(story, client_ca_file=str(bundle))
+
+
+def test_no_session_can_be_resumed(tmp_path: Path) -> None:
+    """It would bring the client's certificate back without a look at it."""
+    authority = Authority(tmp_path, "ca")
+    client = client_context(pair=authority.issue("a", "op", ["ops"]))
+
+    async def story(instance: Instance) -> None:
+        port = int(instance.url.rpartition(":")[2])
+
+        def session() -> ssl.SSLSession | None:
+            with (
+                socket.create_connection(("127.0.0.1", port)) as plain,
+                client.wrap_socket(plain, server_hostname="localhost") as tls,
+            ):
+                tls.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+                while tls.recv(4096):
+                    pass
+                return tls.session if tls.session is not None and tls.session.has_ticket else None
+
+        assert await asyncio.to_thread(session) is None
+
+    _tell(story, client_ca_file=str(authority.file))
 
 
 def test_the_oldest_version_can_be_chosen() -> None:
