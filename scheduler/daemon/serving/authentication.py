@@ -4,6 +4,7 @@ Source: k8s.io/apiserver pkg/authentication/authenticatorfactory delegating.go, 
 request/headerrequest, request/bearertoken (1.36.3).
 """
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -83,7 +84,7 @@ class Authenticator:
 
     def _user_of_certificate(self, request: web.Request, authorities: Authorities) -> User | None:
         """Return the user of the peer's certificate, which the TLS handshake has verified."""
-        certificate = _peer_certificate(request)
+        certificate = peer_certificate(request.transport)
         if certificate is None:
             return None
         if _is_issued_by(certificate, authorities.proxies):
@@ -112,6 +113,13 @@ class Authenticator:
         return User(name=name, groups=tuple(groups))
 
 
+def peer_certificate(transport: asyncio.BaseTransport | None) -> x509.Certificate | None:
+    """Return the certificate that a client has sent in the handshake; None without one."""
+    tls = None if transport is None else transport.get_extra_info("ssl_object")
+    encoded = None if tls is None else tls.getpeercert(binary_form=True)
+    return None if encoded is None else x509.load_der_x509_certificate(encoded)
+
+
 def bearer_token(header: str) -> str | None:
     """Return the token in an Authorization header; None without one."""
     words = header.strip().split(" ")
@@ -133,13 +141,6 @@ def _authenticated(user: User) -> User:
     if user.name == ANONYMOUS.name or {_AUTHENTICATED, _UNAUTHENTICATED} & {*user.groups}:
         return user
     return msgspec.structs.replace(user, groups=(*user.groups, _AUTHENTICATED))
-
-
-def _peer_certificate(request: web.Request) -> x509.Certificate | None:
-    transport = request.transport
-    tls = None if transport is None else transport.get_extra_info("ssl_object")
-    encoded = None if tls is None else tls.getpeercert(binary_form=True)
-    return None if encoded is None else x509.load_der_x509_certificate(encoded)
 
 
 def _common_name(certificate: x509.Certificate) -> str:

@@ -82,7 +82,7 @@ class Connections:
     @contextmanager
     def answering(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
         """Exempt a connection from time limits within the block, which answers its request."""
-        guarded = next((g for g in self._open if g.transport is transport), None)
+        guarded = self._guarded(transport)
         if guarded is None:
             yield
             return
@@ -98,13 +98,16 @@ class Connections:
 
     def admit(self, transport: asyncio.BaseTransport | None) -> None:
         """Keep a connection open, even at the limit, until its request is answered."""
-        for guarded in self._open:
-            if guarded.transport is transport:
-                guarded.is_admitted = True
+        guarded = self._guarded(transport)
+        if guarded is not None:
+            guarded.is_admitted = True
 
     def forget(self, guarded: "_Guarded") -> None:
         """Forget a closed connection."""
         self._open.pop(guarded, None)
+
+    def _guarded(self, transport: asyncio.BaseTransport | None) -> "_Guarded | None":
+        return next((guarded for guarded in self._open if guarded.transport is transport), None)
 
     def _make_room(self) -> bool:
         idle = next((guarded for guarded in self._open if not guarded.is_admitted), None)

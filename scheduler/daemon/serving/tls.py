@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from scheduler.clock import Clock
 from scheduler.config.options import RunOptions
-from scheduler.daemon.serving.authentication import Authorities
+from scheduler.daemon.serving.authentication import Authorities, peer_certificate
 from scheduler.daemon.serving.certificates import (
     PairFiles,
     as_files,
@@ -117,17 +117,15 @@ class ServingTls:
         Source: k8s.io/apiserver request/x509/x509.go (AuthenticateRequest) v0.36.3, which verifies
         the certificate for each request.
         """
-        tls = None if transport is None else transport.get_extra_info("ssl_object")
-        encoded = None if tls is None else tls.getpeercert(binary_form=True)
-        if tls is None or encoded is None:
+        certificate = peer_certificate(transport)
+        if transport is None or certificate is None:
             return True
-        certificate = x509.load_der_x509_certificate(encoded)
+        tls, now = transport.get_extra_info("ssl_object"), self._clock.wall()
         return (
             self._verified_by.get(tls.context) == self.authorities
             # A resumed session checks nothing.
             and not tls.session_reused
-            and certificate.not_valid_before_utc <= self._clock.wall()
-            and self._clock.wall() <= certificate.not_valid_after_utc
+            and certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
         )
 
     def _use_current(

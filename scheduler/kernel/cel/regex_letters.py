@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, final
 
 LAST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
+_DOTLESS_I: Final = "\u0131"
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 _DIGIT: Final[Ranges] = ((0x30, 0x39),)
 _WORD: Final[Ranges] = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -104,9 +105,6 @@ def complement(ranges: Ranges) -> Ranges:
             found.append((low, start - 1))
         low = end + 1
     return (*found, (low, LAST)) if low <= LAST else tuple(found)
-
-
-_DOTLESS_I: Final = "\u0131"
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:

@@ -4,7 +4,7 @@ import asyncio
 import resource
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 import uvloop
@@ -145,12 +145,7 @@ def test_answers_under_way_are_not_ended_for_others(monkeypatch: pytest.MonkeyPa
     async def story(instance: Instance) -> None:
         slow = _held_tokens(instance, monkeypatch)
         connections = instance.server._connections
-        connections._limit = 2
-        asking = [
-            asyncio.create_task(instance.get("/healthz", f"{who}-token"))
-            for who in ("operator", "nobody")
-        ]
-        await until(lambda: sum(c.is_answering for c in connections._open) == 2)
+        asking = await _as_many_as_allowed(instance, "/healthz", ("operator", "nobody"))
         for guarded in connections._open:
             connections.admit(guarded.transport)
         with pytest.raises(OSError):  # noqa: PT011 - reset or closed, as the kernel likes
@@ -167,18 +162,24 @@ def test_requests_that_wait_for_a_review_keep_nobody_out(monkeypatch: pytest.Mon
 
     async def story(instance: Instance) -> None:
         slow = _held_tokens(instance, monkeypatch)
-        connections = instance.server._connections
-        connections._limit = 2
-        strangers = [
-            asyncio.create_task(instance.get("/metrics", f"{number}-token")) for number in range(2)
-        ]
-        await until(lambda: sum(c.is_answering for c in connections._open) == 2)
+        strangers = await _as_many_as_allowed(instance, "/metrics", ("0", "1"))
 
         assert (await instance.get("/healthz"))[0] == 200
         slow.set()
         await asyncio.gather(*strangers, return_exceptions=True)
 
     tell(story)
+
+
+async def _as_many_as_allowed(
+    instance: Instance, path: str, users: tuple[str, str]
+) -> list[asyncio.Task[tuple[int, str, Mapping[str, str]]]]:
+    """Ask as each user until all are being answered; allow no more connections than these."""
+    connections = instance.server._connections
+    connections._limit = len(users)
+    asking = [asyncio.create_task(instance.get(path, f"{user}-token")) for user in users]
+    await until(lambda: sum(c.is_answering for c in connections._open) == len(users))
+    return asking
 
 
 def _held_tokens(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
