@@ -54,6 +54,8 @@ class Watch:
         self._initial: Iterator[Entry] | None = None
         self._ends_initial_events = streams_list
         self._cursor = self._collection.end_cursor
+        self._after = asked or 0
+        """As from a watch cache, nothing comes at or below the version that was asked for."""
         self.failure: StatusError | None = None
         """Why the watch cannot go on, if so."""
         if streams_list or (asked == 0 and query.get("sendInitialEvents") is None):
@@ -119,7 +121,8 @@ class Watch:
         """A bookmark at the version this watch has come to; nothing if none are wanted."""
         if not self._wants_bookmarks or self._initial is not None:
             return b""
-        return self._renderer.bookmark(self._version_seen())
+        version = self._version_seen()
+        return self._renderer.bookmark(version) if version > self._after else b""
 
     def _version_seen(self) -> int:
         """The newest version up to which the client knows everything."""
@@ -129,6 +132,8 @@ class Watch:
         return self._store.version
 
     def _line(self, change: Change) -> bytes | None:
+        if change.version <= self._after:
+            return None
         matches = self._wanted.matches
         if matches is None:
             return self._renderer.line(change.type, change.entry)

@@ -118,7 +118,9 @@ class Registry:
         entry = self.store.put(collection, key, content)
         return Written(entry, created=True, warnings=warnings)
 
-    def update(self, kind: Kind, key: Key, given: Object, subresource: str = "") -> Written:
+    def update(
+        self, kind: Kind, key: Key, given: Object, subresource: str = "", *, is_patch: bool = False
+    ) -> Written:
         """Replaces an object, or only its status.
 
         Raises:
@@ -127,7 +129,8 @@ class Registry:
         old_entry = self.get(kind, key)
         content, old = self._typed(kind, given), old_entry.content()
         with _readable(kind):
-            _check_identity(kind, key, content.setdefault("metadata", {}), old_entry)
+            meta = content.setdefault("metadata", {})
+            _check_identity(kind, key, meta, old_entry, is_patch=is_patch)
             new = _succeed(kind, content, old, subresource)
         warnings = warnings_about(kind, new)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -149,7 +152,7 @@ class Registry:
         before = shown(kind, self.get(kind, key))
         with _readable(kind):
             after = change(before)
-        return self.update(kind, key, after, subresource)
+        return self.update(kind, key, after, subresource, is_patch=True)
 
     def _typed(self, kind: Kind, given: Object) -> Object:
         """The stored form of an object that says, if anything, that it is of the kind."""
@@ -202,11 +205,14 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _check_identity(kind: Kind, key: Key, meta: Object, old: Entry) -> None:
+def _check_identity(kind: Kind, key: Key, meta: Object, old: Entry, *, is_patch: bool) -> None:
     name = meta.setdefault("name", key.name)
     if name != key.name or (meta.get("namespace") or key.namespace) != key.namespace:
         raise bad_request(f"the object is another one than {key.name} of the path")
     if (meta.get("uid") or old.uid) != old.uid:
+        if is_patch:
+            # Elsewhere the UID is a precondition; in a patch it is an immutable field.
+            raise invalid(kind, name, [Fault("metadata.uid", "field is immutable")])
         raise conflict(kind, name, f"its uid is {old.uid}, not {meta['uid']}")
     if meta.get("resourceVersion", "") not in {"", "0", str(old.version)}:
         raise conflict(kind, name)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
@@ -180,7 +181,8 @@ def test_a_daemon_killed_before_it_binds() -> None:
     play(story)
 
 
-def test_a_successor_of_a_victim_is_left_alone() -> None:
+@pytest.mark.parametrize(("verb", "path"), [("delete", "*/pods/low"), ("patch", "*/low/status")])
+def test_a_successor_of_a_victim_is_left_alone(verb: str, path: str) -> None:
     """A pod of the same name that came in between is another pod."""
 
     async def story(world: World) -> None:
@@ -190,7 +192,7 @@ def test_a_successor_of_a_victim_is_left_alone() -> None:
             end(world, "low")
             pod(world, "low", 1, scheduler="other", nodeName="m")
 
-        world.sandbox.faults.before(replace, verb="delete", path="*/pods/low")
+        world.sandbox.faults.before(replace, verb=verb, path=path)
         pod(world, "high", 100)
 
         assert await world.bound("high") == ["n"]

@@ -42,7 +42,8 @@ class EventEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     def name(self) -> str:
         """A unique name: the object's name, and the time in nanoseconds."""
         stamp = f".{_nanoseconds(self.event_time) + self.sequence % 1000:x}"
-        return self.regarding.name[: _NAME_LIMIT - len(stamp)] + stamp
+        # A part of a DNS name ends with a letter or a digit, also where the limit cuts it.
+        return self.regarding.name[: _NAME_LIMIT - len(stamp)].rstrip("-.") + stamp
 
 
 class _Wire(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):

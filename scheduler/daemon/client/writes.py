@@ -15,7 +15,7 @@ import msgspec
 
 from scheduler.api.written import Condition
 from scheduler.daemon.client.direct import JSON, Fence
-from scheduler.daemon.client.errors import ConflictError, NotFoundError
+from scheduler.daemon.client.errors import ConflictError, InvalidError, NotFoundError
 from scheduler.daemon.client.event_series import Occurrence
 from scheduler.daemon.client.events import event_body, events_path, series_body
 from scheduler.daemon.client.patches import pod_group_status_patch, pod_status_patch
@@ -203,8 +203,9 @@ class PodWrites:
         """
         try:
             if condition is not None:
-                # The pod may change at the same time; the deletion checks the UID.
-                with suppress(ConflictError):
+                # The pod may change at the same time; for another pod of the name, the UID in the
+                # patch is invalid. The deletion checks the UID as well.
+                with suppress(ConflictError, InvalidError):
                     await self.patch_status(namespace, name, uid, now, condition=condition)
             await self._session.request(
                 "DELETE",

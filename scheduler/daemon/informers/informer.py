@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, Generic, TypeVar
 
 from scheduler.api.resource_versions import is_older_version
@@ -37,9 +38,7 @@ from scheduler.daemon.informers.paging import FIRST, PageSize
 from scheduler.daemon.informers.reports import Outage, Reports
 from scheduler.daemon.informers.states import State, StepResult, next_state
 from scheduler.daemon.informers.store import Handler, Store
-from scheduler.daemon.informers.wire import (
-    watch_query,
-)
+from scheduler.daemon.informers.wire import watch_query
 from scheduler.kernel.framework.events import POD_KIND
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
@@ -135,7 +134,7 @@ class Informer(Generic[T]):
         self._on_set_back = on_set_back
         self._doubts = doubts or Doubts()
         self._is_in_doubt = False
-        """Whether requests had no answer, so that the server may have been restored meanwhile."""
+        """Whether a request failed, so that the server may have been restored meanwhile."""
         self._set_back = asyncio.Event()
         """Set by `list_again`."""
         self._limit: asyncio.Timeout | None = None
@@ -431,12 +430,12 @@ class Informer(Generic[T]):
 
     def _failed(self, problem: ApiError) -> float:
         is_refused = isinstance(problem, InvalidError)
-        if problem.status == 0:
-            # No answer: the server may be restored before it answers again.
-            self._is_in_doubt = True
-            if self.kind.declared is POD_KIND:
-                # Pods change most often, so their informer detects nearly every restore.
-                self._doubts.begin(self.kind.name)
+        # The server may be restored before it answers again: it, or a proxy, may say 503 till then.
+        self._is_in_doubt = True
+        is_down = problem.status == 0 or problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if is_down and self.kind.declared is POD_KIND:
+            # Pods change most often, so their informer detects nearly every restore.
+            self._doubts.begin(self.kind.name)
         self._has_failed = True
         self._has_gap = self.has_synced
         if self.blind_since is None:

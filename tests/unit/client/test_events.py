@@ -72,6 +72,16 @@ class TestBody:
 
         assert len(long.name) == 253
 
+    @pytest.mark.parametrize("mark", ["-", ".", ".-."])
+    def test_a_name_that_is_cut_is_still_a_dns_name(self, mark: str) -> None:
+        """No part of it may end with a hyphen, nor be empty."""
+        limit = 253 - len(event(regarding=ObjectReference(kind="Pod", name="")).name)
+        name = "a" * (limit - len(mark)) + mark + "b" * 9
+
+        found = event(regarding=ObjectReference(kind="Pod", name=name)).name
+
+        assert all(part and not part.endswith("-") for part in found.split("."))
+
     @pytest.mark.parametrize(
         ("note", "cut"),
         [

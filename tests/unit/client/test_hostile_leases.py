@@ -17,11 +17,16 @@ from scheduler.daemon.leader_election.election import Election, LeaderElectionSe
 
 WALL = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5) | st.just({})
-SPECS = st.dictionaries(
-    st.sampled_from(
-        ["holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions"]
-    ),
-    VALUES,
+HOLDERS = st.sampled_from(["me", "other", ""]) | VALUES
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "holderIdentity": HOLDERS,
+        "leaseDurationSeconds": st.sampled_from([15]) | VALUES,
+        "acquireTime": VALUES,
+        "renewTime": VALUES,
+        "leaseTransitions": VALUES,
+    },
 )
 BODIES = st.binary(max_size=60) | st.tuples(VALUES | st.just({"name": "l"}), SPECS | VALUES).map(
     lambda parts: msgspec.json.encode({"metadata": parts[0], "spec": parts[1]})

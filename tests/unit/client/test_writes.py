@@ -147,13 +147,14 @@ class TestEvictions:
         assert (gone, patch.method) == (False, "PATCH")
         assert not self.evict(json_answer({}), status_answer(404))[0]
 
-    def test_a_conflict_about_the_status_is_settled_by_the_deletion(self) -> None:
-        """A busy pod goes all the same; a successor of the same name stays."""
-        gone, seen = self.evict(status_answer(409), json_answer({}))
+    @pytest.mark.parametrize("refused", [409, 422])
+    def test_a_refused_status_is_settled_by_the_deletion(self, refused: int) -> None:
+        """A busy pod goes all the same; a successor of the same name, of another UID, stays."""
+        gone, seen = self.evict(status_answer(refused), json_answer({}))
 
         assert gone
         assert [each.method for each in seen] == ["PATCH", "DELETE"]
-        assert not self.evict(status_answer(409), status_answer(409))[0]
+        assert not self.evict(status_answer(refused), status_answer(409))[0]
 
     def test_other_answers_are_errors(self) -> None:
         with pytest.raises(ForbiddenError):

@@ -27,6 +27,7 @@ class FakeApi:
         is_gone_as_event: tells of forgotten versions by an ERROR event instead of a status.
         continues_expire: continue tokens are never accepted.
         requests: paths that were asked for.
+        outage: all requests fail with it, while it is set.
         part_bytes: lists come in parts of this length.
         list_kind: what a list calls itself.
     """
@@ -41,9 +42,10 @@ class FakeApi:
         self.is_gone_as_event = False
         self.continues_expire = False
         self.requests: list[str] = []
+        self.outage: Exception | None = None
         self._history: list[tuple[int, str, Json]] = []
         self._lists: dict[str, list[Json]] = {}
-        self._watches: list[asyncio.Queue[bytes | Exception]] = []
+        self._watches: list[tuple[asyncio.Queue[bytes | Exception], int]] = []
 
     @property
     def is_watched(self) -> bool:
@@ -63,7 +65,7 @@ class FakeApi:
 
     def bookmark(self) -> None:
         """Tells all watches where the server is."""
-        self._send({"type": "BOOKMARK", "object": _at(self.version)})
+        self._send(self.version, {"type": "BOOKMARK", "object": _at(self.version)})
 
     def compact(self) -> None:
         """Forgets all history."""
@@ -78,13 +80,13 @@ class FakeApi:
 
     def cut(self, problem: Exception | None = None) -> None:
         """Ends all watches, in good order or with an error."""
-        for watch in self._watches:
+        for watch, _ in self._watches:
             watch.put_nowait(b"" if problem is None else problem)
         self._watches.clear()
 
     def send_raw(self, line: bytes) -> None:
         """Sends a line to all watches, whatever it is."""
-        for watch in self._watches:
+        for watch, _ in self._watches:
             watch.put_nowait(line)
 
     def _change(self, event_type: str, key: str, obj: Json) -> None:
@@ -95,16 +97,18 @@ class FakeApi:
         else:
             self.objects[key] = stamped
         self._history.append((self.version, event_type, stamped))
-        self._send({"type": event_type, "object": stamped})
+        self._send(self.version, {"type": event_type, "object": stamped})
 
-    def _send(self, event: Json) -> None:
-        self.send_raw(msgspec.json.encode(event) + b"\n")
+    def _send(self, version: int, event: Json) -> None:
+        """Sends an event to the watches that began before its version, as the watch cache does."""
+        for watch, since in self._watches:
+            if version > since:
+                watch.put_nowait(msgspec.json.encode(event) + b"\n")
 
     # --- the port -------------------------------------------------------------------------------
 
     async def request(self, method: str, path: str, *, timeout: float) -> Response:
-        await asyncio.sleep(0)
-        self.requests.append(path)
+        await self._begin(path)
         query = _query(path)
         token = query.get("continue", "")
         if token and (self.continues_expire or token not in self._lists):
@@ -131,8 +135,7 @@ class FakeApi:
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator["_Queue"]:
-        await asyncio.sleep(0)
-        self.requests.append(path)
+        await self._begin(path)
         query = _query(path)
         queue: asyncio.Queue[bytes | Exception] = asyncio.Queue()
         since = int(query["resourceVersion"])
@@ -144,8 +147,14 @@ class FakeApi:
             if version > since:
                 event = {"type": event_type, "object": obj}
                 queue.put_nowait(msgspec.json.encode(event) + b"\n")
-        self._watches.append(queue)
+        self._watches.append((queue, since))
         yield _Queue(queue)
+
+    async def _begin(self, path: str) -> None:
+        await asyncio.sleep(0)
+        self.requests.append(path)
+        if self.outage is not None:
+            raise self.outage
 
 
 ERROR_410 = (

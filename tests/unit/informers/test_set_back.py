@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from scheduler.clock import SystemClock
 from scheduler.daemon.client.direct import Response
-from scheduler.daemon.client.errors import GoneError
+from scheduler.daemon.client.errors import GoneError, UnavailableError
 from scheduler.daemon.informers import doubts as doubts_module
 from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informers import Informers
@@ -33,9 +33,13 @@ def lists(api: FakeApi) -> int:
     return sum(is_list(path) for path in api.requests)
 
 
+@pytest.mark.parametrize("status", [0, 429, 500, 503])
 @pytest.mark.parametrize("later", [0, 1, 9], ids=["behind", "as far", "further"])
-def test_what_never_happened_is_unlearnt(later: int) -> None:
-    """Whether or not the server has reached the version that was known."""
+def test_what_never_happened_is_unlearnt(later: int, status: int) -> None:
+    """Whether or not the server has reached the version that was known.
+
+    Until then it gives no answer, or a proxy in its place answers with a status.
+    """
 
     async def scenario() -> None:
         api = FakeApi()
@@ -48,16 +52,19 @@ def test_what_never_happened_is_unlearnt(later: int) -> None:
             api.put("c", node("c"))
             await settled(api, watched)
 
-            api.cut(broken())
+            api.outage = UnavailableError("GET", status=status, message="no healthy upstream")
+            api.cut(broken() if status == 0 else None)
+            await until(lambda: watched.restarts.get("failed", 0) > 0)
             api.set_back(backup, version)
             for number in range(later):
                 api.put("a", node("a", spec={"unschedulable": number % 2 == 0}))
+            api.outage = None
             await until(lambda: watched.names == {"a", "b"})
             await settled(api, watched)
 
             assert watched.mirror.story[:4] == ["+a", "+b", "-b", "+c"]
             assert set(watched.mirror.story[4:]) <= {"-c", "+b", "~a"}
-            assert watched.restarts == {"failed": 1, "expired": 1}
+            assert watched.restarts["expired"] == 1
 
     run(scenario)
 
