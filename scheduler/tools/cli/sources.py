@@ -36,8 +36,8 @@ class InputSource(msgspec.Struct, frozen=True):
         context: the context in it.
         config_file: the file with the profiles that decide; None for the default profile.
         feature_gates: settings, each as `Name=true` or `Name=false`.
-        instances: the running instances whose configuration decides, as `namespace/name`.
         recorded: a daemon or a recording that is read instead of a cluster, if any.
+        instances: the running instances whose configuration decides, as `namespace/name`.
     """
 
     files: tuple[str, ...]
@@ -45,8 +45,8 @@ class InputSource(msgspec.Struct, frozen=True):
     context: str
     config_file: str | None
     feature_gates: tuple[str, ...]
-    instances: tuple[str, ...] = ()
     recorded: RecordedSource | None = None
+    instances: tuple[str, ...] = ()
 
     def read(
         self,

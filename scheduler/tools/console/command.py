@@ -139,7 +139,7 @@ def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
     if source.config_file is not None or source.feature_gates or source.instances:
         raise InputError(
             "--daemon and --recording show the recorded profiles: leave out --config, "
-            "--instance and --feature-gates"
+            "--feature-gates and --instance"
         )
     with recorded.opened(source.kubeconfig, source.context) as recording:
         at = recorded.moment
