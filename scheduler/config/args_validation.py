@@ -79,7 +79,7 @@ def check_least(value: int, least: int, path: Path, problems: Problems) -> None:
 
 def _check_choice(value: str, known: Sequence[str], path: Path, problems: Problems) -> None:
     if value not in known:
-        problems.add(path, not_among(value, known))
+        problems.add(path, not_among(value, known, problems))
 
 
 def _default_preemption(args: DefaultPreemptionArgs, path: Path, problems: Problems) -> None:

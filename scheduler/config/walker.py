@@ -11,7 +11,7 @@ import base64
 import binascii
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from enum import Enum
 from functools import cache
@@ -133,15 +133,29 @@ def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str | Non
     return by_lower[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:
-    """Return a question for a message about an unknown name; empty if no known name is similar."""
+_SUGGESTIONS: Final = 20
+"""Number of problems after which no name is suggested: a search takes half a millisecond."""
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], cutoff: float = _NEAR, *, found: Sized = ()
+) -> str:
+    """Return a question for a message about an unknown name; empty if no known name is similar.
+
+    `found` has the earlier problems of the document; after many no name is searched.
+    """
+    if len(found) >= _SUGGESTIONS:
+        return ""
     meant = nearest(name, known, cutoff)
     return "" if meant is None else f'; did you mean "{meant}"?'
 
 
-def not_among(value: object, known: Sequence[str]) -> str:
-    """Return the message about a value that is none of the known words."""
-    suggestion = did_you_mean(value, known) if isinstance(value, str) else ""
+def not_among(value: object, known: Sequence[str], found: Sized = ()) -> str:
+    """Return the message about a value that is none of the known words.
+
+    `found` is as for `did_you_mean`.
+    """
+    suggestion = did_you_mean(value, known, found=found) if isinstance(value, str) else ""
     return f"expected one of {', '.join(known)}, got {shown(value)}{suggestion}"
 
 
@@ -214,7 +228,7 @@ class _Walker:
         if hint is not None:
             return hint
         known = f"; known here: {_listing(fields, _LISTED_FIELDS)}"
-        return f"unknown field{did_you_mean(name, fields) or known}"
+        return f"unknown field{did_you_mean(name, fields, found=self._problems) or known}"
 
     def _tuple(self, item_type: mi.Type, value: Value, path: Path) -> tuple[object, ...]:
         if not isinstance(value, list):
@@ -248,7 +262,7 @@ class _Walker:
         known = [str(choice.value) for choice in choices]
         if isinstance(value, str) and value in known:
             return choices(value)
-        self._problems.add(path, not_among(value, known))
+        self._problems.add(path, not_among(value, known, self._problems))
         return next(iter(choices))
 
     def _scalar(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: C901, PLR0912 - one case per kind of type
