@@ -100,7 +100,6 @@ def _print(
             args_types=args_types_of(plugins),
             feature_gates=gates,
         )
-    missing = [*_missing_files(effective)]
     notices = check_usable(
         effective,
         implemented_plugins(plugins).keys(),
@@ -108,14 +107,14 @@ def _print(
         source=source,
         text=lambda: text,
         allow_unsupported=allow_unsupported,
-        has_file=(lambda _: True) if missing else None,
+        may_lack_files=True,
     )
     if effective.plugin_names() & own_plugins(plugins).keys():
         from scheduler.tools.offline.cluster import Profiles  # noqa: PLC0415 - half a second that other configurations need not wait for
 
         # A plugin of the user may refuse to be built; the daemon would not start.
         Profiles(effective, plugins)
-    for notice in (*notices, *missing):
+    for notice in (*notices, *_missing_files(effective)):
         print_note(notice)
     click.echo(to_yaml(effective), nl=False)
 
