@@ -1,5 +1,6 @@
 """Promise: the chart renders the objects of kustomize; helm installs, upgrades and removes it."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -300,7 +301,7 @@ def test_a_plugin_is_deployed_in_one_way(
         }
         scheduler = msgspec.convert(written, Scheduler)
         wheels: Wheels = {place: Wheel(("CoolRacks",), "digest")}
-        configuration = plan([scheduler], [], {}, wheels).configurations[scheduler.key]
+        configuration = asyncio.run(plan([scheduler], [], {}, wheels)).configurations[scheduler.key]
         return pod_of(desired(scheduler, configuration, "stowage:dev"))
 
     def by_helm(*packages: Json) -> Json:
@@ -340,7 +341,7 @@ def test_recordings_are_written_in_one_way(
         "spec": {"recordings": {"volume": volume}},
     }
     scheduler = msgspec.convert(written, Scheduler)
-    configuration = plan([scheduler], [], {}, {}).configurations[scheduler.key]
+    configuration = asyncio.run(plan([scheduler], [], {}, {})).configurations[scheduler.key]
     by_operator = pod_of(desired(scheduler, configuration, "stowage:dev"))
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump({"recordings": {"volume": volume}, "image": {"tag": "dev"}}))

@@ -132,6 +132,18 @@ def test_it_says_what_it_is(image: Path) -> None:
     assert json.loads(done.stdout)["stowage"] == "1.2.3"
 
 
+def test_it_trusts_the_authorities_of_the_system(image: Path) -> None:
+    """Extenders and API servers behind public certificates are verified without any setting."""
+    code = "import ssl; print(ssl.create_default_context().cert_store_stats()['x509_ca'])"
+    words = [*inside(image)[:-2], "-c", code]
+    # No SSL_CERT_FILE of this machine.
+    env = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/", env=env)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 50
+
+
 def test_there_is_nothing_else_to_run(image: Path) -> None:
     """The image has one program and its libraries; no shell, no installer, no test double."""
     files = {path for path in image.rglob("*") if path.is_file() and not path.is_symlink()}

@@ -4,6 +4,7 @@ Pods of instances start on kwok's nodes; the test runs the daemon itself, as the
 and with their ConfigMap.
 """
 
+import asyncio
 import itertools
 import json
 import os
@@ -225,7 +226,7 @@ def test_the_same_objects_as_kustomize(cluster: Cluster) -> None:
     text = kubectl(cluster, "kustomize", "deploy/base")
     metadata = Metadata(name="stowage", namespace="stowage")
     nothing = Scheduler(metadata=metadata)
-    configuration = plan([nothing], [], {}, {}).configurations[nothing.key]
+    configuration = asyncio.run(plan([nothing], [], {}, {})).configurations[nothing.key]
 
     ours = desired(nothing, configuration, "stowage:dev")
 

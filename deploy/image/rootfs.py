@@ -8,6 +8,7 @@ user. No shell, no package manager, nothing that could be run but Python.
 """
 
 import shutil
+import ssl
 import subprocess
 import sys
 import sysconfig
@@ -34,8 +35,9 @@ LEFT_OUT: Final = frozenset(
 )
 """Folders that install, build or test; of packages, their metadata goes too."""
 
+CERTIFICATES: Final = "/etc/ssl/certs/ca-certificates.crt"
 SYSTEM: Final = (
-    "/etc/ssl/certs/ca-certificates.crt",
+    CERTIFICATES,
     "/etc/mime.types",
     "/usr/share/zoneinfo/UTC",
 )
@@ -59,6 +61,7 @@ def main(environment: Path, root: Path) -> None:
     for name in SYSTEM:
         if Path(name).exists():
             _copy(Path(name), root)
+    _trust(root)
     _names(root)
 
 
@@ -102,6 +105,14 @@ def _copy(path: Path, root: Path) -> None:
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path.resolve(), target)
+
+
+def _trust(root: Path) -> None:
+    """OpenSSL reads another name, which Debian links to the certificates."""
+    read = _under(root, Path(ssl.get_default_verify_paths().openssl_cafile))
+    if _under(root, Path(CERTIFICATES)).exists() and not read.exists():
+        read.parent.mkdir(parents=True, exist_ok=True)
+        read.symlink_to(CERTIFICATES)
 
 
 def _names(root: Path) -> None:

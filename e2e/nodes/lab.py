@@ -24,6 +24,7 @@ from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, build
 from e2e.support.objects import Json
 from e2e.support.waiting import wait_for
+from scheduler.daemon.leader_election.elector import host_of
 
 VARIABLE = "STOWAGE_NODES"
 """Environment variable with the command's working folder, set inside the namespaces."""
@@ -269,7 +270,7 @@ class Lab:
 
     def leader(self, namespace: str = "stowage", lease: str = "stowage") -> str:
         """Return the name of the pod that holds a lease; empty without a holder."""
-        return self.holder(namespace, lease).partition("_")[0]
+        return host_of(self.holder(namespace, lease))
 
     def processes(self, pod: Json, container: int = 0) -> list[int]:
         """Return the process ids, in the lab's namespace, of a container."""

@@ -9,12 +9,13 @@ defaults.go (feature gates as 1.36 sets them).
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from scheduler.api.objects import NodeAffinitySpec, TopologySpreadConstraint
 from scheduler.config.types import ConfigStruct, Int32, Int64, Seconds
+from scheduler.config.walker import DEFAULT_IF_EMPTY
 
 
 class ResourceSpec(ConfigStruct, frozen=True):
@@ -133,7 +134,7 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
     """Spread constraints for pods that have none."""
 
     default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
-    defaulting_type: PodTopologySpreadConstraintsDefaulting = (
+    defaulting_type: Annotated[PodTopologySpreadConstraintsDefaulting, DEFAULT_IF_EMPTY] = (
         PodTopologySpreadConstraintsDefaulting.SYSTEM
     )
 

@@ -32,6 +32,7 @@ from scheduler.config.walker import not_among, shown
 _PERCENT_MAX: Final = 100
 _SCORE_MAX: Final = 10
 _INT64: Final = range(-(2**63), 2**63)
+_INT64_DIGITS: Final = 19
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
@@ -78,7 +79,7 @@ def check_least(value: int, least: int, path: Path, problems: Problems) -> None:
 
 def _check_choice(value: str, known: Sequence[str], path: Path, problems: Problems) -> None:
     if value not in known:
-        problems.add(path, not_among(value, known))
+        problems.add(path, not_among(value, known, problems))
 
 
 def _default_preemption(args: DefaultPreemptionArgs, path: Path, problems: Problems) -> None:
@@ -272,7 +273,13 @@ def _wrong_count(
 
 def _is_int64(text: str) -> bool:
     digits = text[1:] if text[:1] in ("+", "-") else text
-    return digits.isascii() and digits.isdigit() and int(text) in _INT64
+    if not (digits.isascii() and digits.isdigit()):
+        return False
+    # Python refuses thousands of digits, leading zeros included.
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > _INT64_DIGITS:
+        return False
+    return int(text[: len(text) - len(digits)] + significant) in _INT64
 
 
 def _check_label_key(key: str, path: Path, problems: Problems) -> None:

@@ -115,7 +115,7 @@ def _complete_args(args: object, feature_gates: Collection[str]) -> object:
             return replace(args, scoring_strategy=replace(strategy, resources=resources))
         case NodeResourcesBalancedAllocationArgs(resources=resources):
             return replace(args, resources=_complete_resources(resources))
-        case VolumeBindingArgs(shape=None) if STORAGE_CAPACITY_SCORING in feature_gates:
+        case VolumeBindingArgs(shape=None | ()) if STORAGE_CAPACITY_SCORING in feature_gates:
             return replace(args, shape=STORAGE_SHAPE)
         case _:
             return args

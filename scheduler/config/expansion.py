@@ -150,7 +150,7 @@ class _Expander:
     def _check_exists(self, name: str, place: Path) -> None:
         if name in self._known:
             return
-        hint = did_you_mean(name, self._known) or (
+        hint = did_you_mean(name, self._known, found=self._problems) or (
             "; kube-scheduler has none, and no installed package brings one (entry point group "
             "stowage.plugins)"
         )

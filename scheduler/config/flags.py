@@ -232,7 +232,11 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
         ),
         Flag("bind-address", "Address to listen on.", _address, "IP"),
         _switch("permit-port-sharing", "Let several processes listen on the port."),
-        _switch("permit-address-sharing", "Listen although old connections linger."),
+        _switch(
+            "permit-address-sharing",
+            "Listen although old connections linger.",
+            "SO_REUSEADDR is always set, as Go does",
+        ),
         _path("tls-cert-file", "Certificate chain; one is made up in memory without it."),
         _path("tls-private-key-file", "Private key of --tls-cert-file."),
         Flag(

@@ -10,6 +10,7 @@ Source: kubernetes pkg/scheduler/apis/config/v1beta2 default_plugins.go, v1beta3
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from scheduler.config.load import load_object
@@ -17,8 +18,8 @@ from scheduler.config.migrate_policy import from_policy
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Path, Problems
 from scheduler.config.source import parse
-from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
-from scheduler.config.walker import shown
+from scheduler.config.types import API_VERSION, KIND, ExtensionPoint, KubeSchedulerProfile
+from scheduler.config.walker import decode, shown
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 """kube-scheduler's name for a profile without one."""
@@ -45,6 +46,12 @@ _PORTS: Final = ("healthzBindAddress", "metricsBindAddress")
 _POINTS: Final = ("multiPoint", *(point.value for point in ExtensionPoint))
 
 Note = Callable[[str], object]
+
+
+class _Profiles(msgspec.Struct, frozen=True):
+    """The part of a file that is rewritten; its fields have the types of v1."""
+
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
 
 
 def migrate(text: str | bytes, *, source: str, out_of_tree: Implements, note: Note) -> str:
@@ -98,20 +105,19 @@ def _from_beta(
     if isinstance(election, dict) and election.get("resourceLock", "leases") != "leases":
         note(f"leaderElection.resourceLock: leases, instead of {election['resourceLock']}")
         document["leaderElection"] = {**election, "resourceLock": "leases"}
-    profiles = document.get("profiles") or [{}]
-    document["profiles"] = [
-        _profile(profile, ("profiles", i), problems, note, is_oldest=is_oldest)
-        for i, profile in enumerate(profiles)
-    ]
+    before = len(problems)
+    decode(_Profiles, {"profiles": document.get("profiles")}, (), problems)
+    if len(problems) == before:
+        document["profiles"] = [
+            _profile(profile, ("profiles", i), problems, note, is_oldest=is_oldest)
+            for i, profile in enumerate(document.get("profiles") or [{}])
+        ]
     return document
 
 
 def _profile(
-    value: Any, path: Path, problems: Problems, note: Note, *, is_oldest: bool
+    value: Mapping[str, Any], path: Path, problems: Problems, note: Note, *, is_oldest: bool
 ) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        problems.add(path, f"expected a mapping, got {shown(value)}")
-        return {}
     profile = {"schedulerName": DEFAULT_SCHEDULER, **value}
     if "schedulerName" not in value:
         note(f"{path[0]}[{path[1]}].schedulerName: {DEFAULT_SCHEDULER}, which was the default")
@@ -126,24 +132,21 @@ def _profile(
     configs = profile.pop("pluginConfig", None)
     if configs:
         profile["pluginConfig"] = [
-            _plugin_config(config)
-            for config in configs
-            if not (isinstance(config, dict) and config.get("name") in _GONE)
+            _plugin_config(config) for config in configs if config.get("name") not in _GONE
         ]
     return profile
 
 
 def _plugin_set(value: Any, path: Path, problems: Problems, note: Note) -> Any:
-    if not isinstance(value, dict):
+    if value is None:
         return value
     kept = dict(value)
     for verb in ("enabled", "disabled"):
-        plugins = value.get(verb)
-        if not isinstance(plugins, list):
+        if value.get(verb) is None:
             continue
         kept[verb] = []
-        for i, plugin in enumerate(plugins):
-            name = plugin.get("name") if isinstance(plugin, dict) else None
+        for i, plugin in enumerate(value[verb]):
+            name = plugin["name"]
             if name in _LOST and verb == "enabled":
                 problems.add((*path, verb, i, "name"), f'"{name}" is no more: {_LOST[name]}')
             elif name not in _GONE and name not in _LOST:
@@ -157,9 +160,9 @@ def _with_old_weights(plugins: Mapping[str, Any]) -> dict[str, Any]:
     """Return the plugins with the v1beta2 weights of plugins whose weight is the default."""
     score = plugins.get("score") or {}
     enabled, disabled = list(score.get("enabled") or ()), score.get("disabled") or ()
-    named = {plugin.get("name") for plugin in (*enabled, *disabled)}
+    named = {plugin["name"] for plugin in (*enabled, *disabled)}
     multi = plugins.get("multiPoint") or {}
-    off = named | {plugin.get("name") for plugin in multi.get("disabled") or ()}
+    off = named | {plugin["name"] for plugin in multi.get("disabled") or ()}
     if "*" not in off:
         enabled += [
             {"name": name, "weight": weight}
@@ -169,8 +172,8 @@ def _with_old_weights(plugins: Mapping[str, Any]) -> dict[str, Any]:
     return {**plugins, "score": {**score, "enabled": enabled}}
 
 
-def _plugin_config(value: Any) -> Any:
-    args = value.get("args") if isinstance(value, dict) else None
+def _plugin_config(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    args = value.get("args")
     if not isinstance(args, dict) or "apiVersion" not in args:
         return value
     is_ours = str(args["apiVersion"]).startswith(f"{_GROUP}/")

@@ -109,26 +109,33 @@ class _Policy:
             return set(_FILTERS)
         found = set(_MANDATORY)
         for path, predicate in self._entries("predicates"):
-            argument = predicate.get("argument") or {}
+            argument = self._mapping(predicate, "argument", path)
+            plugins = _PREDICATES.get(str(predicate.get("name")))
             if "labelsPresence" in argument:
                 found.add("NodeAffinity")
-                self._add_labels(argument["labelsPresence"])
-            elif predicate.get("name") in _PREDICATES and not argument:
-                found.update(_PREDICATES[predicate["name"]])
+                self._add_labels(argument, (*path, "argument"))
+            elif plugins is not None and not argument:
+                found.update(plugins)
             else:
                 self._no_counterpart(path, predicate)
         return found
 
-    def _add_labels(self, presence: Mapping[str, Any]) -> None:
+    def _add_labels(self, argument: Mapping[str, Any], path: Path) -> None:
+        presence = self._mapping(argument, "labelsPresence", path)
         operator = "Exists" if presence.get("presence") else "DoesNotExist"
-        self._terms += [{"key": key, "operator": operator} for key in presence.get("labels") or ()]
+        keys = presence.get("labels") or []
+        if isinstance(keys, list):
+            self._terms += [{"key": key, "operator": operator} for key in keys]
+        else:
+            place = (*path, "labelsPresence", "labels")
+            self._problems.add(place, f"expected a list, got {shown(keys)}")
 
     def _weights(self) -> dict[str, int]:
         if self._policy.get("priorities") is None:
             return dict(_DEFAULT_WEIGHTS)
         weights: dict[str, int] = {}
         for path, priority in self._entries("priorities"):
-            name, argument = priority.get("name"), priority.get("argument") or {}
+            name, argument = priority.get("name"), self._mapping(priority, "argument", path)
             strategy = _strategy(name, argument)
             plugin = _FIT if strategy else _PRIORITIES.get(str(name))
             if name in _WITHOUT_EFFECT:
@@ -136,7 +143,7 @@ class _Policy:
             elif plugin is None or (argument and not strategy):
                 self._no_counterpart(path, priority)
             else:
-                weights[plugin] = weights.get(plugin, 0) + int(priority.get("weight") or 1)
+                weights[plugin] = weights.get(plugin, 0) + self._weight(priority, path)
                 self._strategies |= {strategy["type"]: strategy} if strategy else {}
         if len(self._strategies) > 1:
             found = ", ".join(self._strategies)
@@ -156,6 +163,20 @@ class _Policy:
                 yield (name, i), entry
             else:
                 self._problems.add((name, i), f"expected a mapping, got {shown(entry)}")
+
+    def _mapping(self, entry: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
+        found = entry.get(name) or {}
+        if isinstance(found, dict):
+            return found
+        self._problems.add((*path, name), f"expected a mapping, got {shown(found)}")
+        return {}
+
+    def _weight(self, priority: Mapping[str, Any], path: Path) -> int:
+        weight = priority.get("weight") or 1
+        if isinstance(weight, int):
+            return weight
+        self._problems.add((*path, "weight"), f"expected a whole number, got {shown(weight)}")
+        return 1
 
     def _no_counterpart(self, path: Path, entry: Mapping[str, Any]) -> None:
         self._problems.add(path, f'"{entry.get("name")}" has no counterpart in v1')

@@ -51,7 +51,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """0: do not serve."""
     bind_address: str = "0.0.0.0"  # noqa: S104  upstream's default; probes and scrapes come from outside
     permit_port_sharing: bool = False
-    permit_address_sharing: bool = False
     cert_dir: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""

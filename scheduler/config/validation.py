@@ -149,7 +149,7 @@ def _misspelt_plugins(
     With a misspelt name a disabled plugin would run, and a configured one would have its defaults.
     """
     for place, name in named_in_vain(profile, known, path):
-        guess = did_you_mean(name, known, _ALMOST)
+        guess = did_you_mean(name, known, _ALMOST, found=problems)
         if guess and name not in _REMOVED:
             problems.add(place, f'there is no plugin "{name}"{guess}')
 

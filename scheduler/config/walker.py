@@ -11,7 +11,8 @@ import base64
 import binascii
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar, cast
@@ -31,6 +32,9 @@ DURATION: Final = msgspec.Meta(extra={"format": "duration"})
 
 NOT_WRITTEN: Final = msgspec.Meta(extra={"written": False})
 """Marks a field that is neither read from a file nor written to it."""
+
+DEFAULT_IF_EMPTY: Final = msgspec.Meta(extra={"empty": "default"})
+"""Marks a field whose empty text counts as absent, as where upstream defaults an empty string."""
 
 Hint = Callable[[Path, str], str | None]
 """Returns a hint about an unknown field, given its parent's path and its name."""
@@ -129,15 +133,29 @@ def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str | Non
     return by_lower[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:
-    """Return a question for a message about an unknown name; empty if no known name is similar."""
+_SUGGESTIONS: Final = 20
+"""Number of problems after which no name is suggested: a search takes half a millisecond."""
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], cutoff: float = _NEAR, *, found: Sized = ()
+) -> str:
+    """Return a question for a message about an unknown name; empty if no known name is similar.
+
+    `found` has the earlier problems of the document; after many no name is searched.
+    """
+    if len(found) >= _SUGGESTIONS:
+        return ""
     meant = nearest(name, known, cutoff)
     return "" if meant is None else f'; did you mean "{meant}"?'
 
 
-def not_among(value: object, known: Sequence[str]) -> str:
-    """Return the message about a value that is none of the known words."""
-    suggestion = did_you_mean(value, known) if isinstance(value, str) else ""
+def not_among(value: object, known: Sequence[str], found: Sized = ()) -> str:
+    """Return the message about a value that is none of the known words.
+
+    `found` is as for `did_you_mean`.
+    """
+    suggestion = did_you_mean(value, known, found=found) if isinstance(value, str) else ""
     return f"expected one of {', '.join(known)}, got {shown(value)}{suggestion}"
 
 
@@ -163,6 +181,8 @@ class _Walker:
         for name, field in fields.items():
             item = value.get(name)
             place = (*path, name)
+            if item == "" and _has_default_if_empty(field.type):
+                continue
             if item is None and (name not in value or not _refuses_null(field.type)):
                 if field.required:
                     self._problems.add(place, f"required{_choices_of(field.type)}")
@@ -171,10 +191,10 @@ class _Walker:
             arguments[field.name] = self.any(field.type, item, place)
         try:
             return described.cls(**arguments)
-        except ValueError as problem:
-            # Build the type, which may have its own checks, only without stand-ins.
+        except Exception as problem:  # noqa: BLE001 - the checks of a plugin's type are its own
+            # With stand-ins the type's checks say nothing about the file.
             if len(self._problems) == before:
-                self._problems.add(path, str(problem))
+                self._problems.add(path, _said(problem))
             return None
 
     def any(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: C901, PLR0911, PLR0912 - one line per kind of type
@@ -208,7 +228,7 @@ class _Walker:
         if hint is not None:
             return hint
         known = f"; known here: {_listing(fields, _LISTED_FIELDS)}"
-        return f"unknown field{did_you_mean(name, fields) or known}"
+        return f"unknown field{did_you_mean(name, fields, found=self._problems) or known}"
 
     def _tuple(self, item_type: mi.Type, value: Value, path: Path) -> tuple[object, ...]:
         if not isinstance(value, list):
@@ -242,7 +262,7 @@ class _Walker:
         known = [str(choice.value) for choice in choices]
         if isinstance(value, str) and value in known:
             return choices(value)
-        self._problems.add(path, not_among(value, known))
+        self._problems.add(path, not_among(value, known, self._problems))
         return next(iter(choices))
 
     def _scalar(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: C901, PLR0912 - one case per kind of type
@@ -289,10 +309,19 @@ class _Walker:
 
     def _bytes(self, value: Value, path: Path) -> bytes:
         try:
-            return base64.b64decode(cast("str", value), validate=True)
+            # Go ignores line breaks, as `base64` and PEM tools write them.
+            text = re.sub("[\r\n]", "", cast("str", value))
+            return base64.b64decode(text, validate=True)
         except (binascii.Error, TypeError, ValueError):
             self._problems.add(path, "expected base64 text")
             return b""
+
+
+def _said(problem: Exception) -> str:
+    """Return the message of a type's own check; of another error than ValueError also its type."""
+    return (
+        str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
+    )
 
 
 def _no_mapping(value: Value, fields: Mapping[str, mi.Field]) -> str:
@@ -315,6 +344,10 @@ def _refuses_null(described: mi.Type) -> bool:
     return isinstance(described, mi.Metadata) and described.extra == DURATION.extra
 
 
+def _has_default_if_empty(described: mi.Type) -> bool:
+    return isinstance(described, mi.Metadata) and described.extra == DEFAULT_IF_EMPTY.extra
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -331,7 +364,10 @@ def _stand_in(described: mi.Type) -> Any:
         case mi.Metadata(type=inner):
             return _stand_in(inner)
         case mi.StructType(cls=cls, fields=fields):
-            return cls(**{f.name: _stand_in(f.type) for f in fields if f.required})
+            # The type's own checks say nothing about the file here, whatever they raise.
+            with suppress(Exception):
+                return cls(**{f.name: _stand_in(f.type) for f in fields if f.required})
+            return None
         case mi.EnumType(cls=choices):
             return next(iter(choices))
         case _:

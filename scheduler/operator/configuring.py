@@ -1,11 +1,12 @@
 """Plans the configuration of each instance: its own, and its selected SchedulingProfiles.
 
-Pure: takes objects, returns a plan. A name stays with the object that has it in force. Otherwise
-the oldest object has precedence, as for room in the configuration. An unusable profile is left out,
-or keeps its version in force. No other profile is affected. An instance whose own configuration is
-wrong keeps the present one.
+Takes objects, returns a plan, and does nothing else. A name stays with the object that has it in
+force. Otherwise the oldest object has precedence, as for room in the configuration. An unusable
+profile is left out, or keeps its version in force. No other profile is affected. An instance whose
+own configuration is wrong keeps the present one.
 """
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,14 +57,14 @@ _NEVER: Final = {"default-scheduler": "kube-scheduler"}
 """A name that no SchedulingProfile may have, and its owner."""
 
 
-def plan(
+async def plan(
     schedulers: Iterable[Scheduler],
     profiles: Iterable[SchedulingProfile],
     namespaces: Mapping[str, Mapping[str, str]],
     wheels: Wheels,
     reserved: Mapping[str, str] | None = None,
 ) -> ConfigurationPlan:
-    """Plan all configurations.
+    """Plan all configurations; other tasks run between two verdicts, which may take long.
 
     Args:
         schedulers: all instances; those that are being deleted select no profiles.
@@ -72,20 +73,20 @@ def plan(
         wheels: all wheels that instances name, or their problems.
         reserved: schedulerNames that other schedulers serve, each with its owner.
     """
-    drafts = [
-        _draft(scheduler, wheels)
-        for scheduler in sorted(schedulers, key=lambda each: each.age)
-        if not scheduler.is_leaving
-    ]
+    drafts = []
+    for scheduler in sorted(schedulers, key=lambda each: each.age):
+        if not scheduler.is_leaving:
+            drafts.append(_draft(scheduler, wheels))
+            await asyncio.sleep(0)
     by_age = sorted(profiles, key=lambda each: each.age)
     claimed = _claims(drafts)
     for profile in by_age:
         if name := _name_in_force(profile):
             claimed.setdefault(name, f"SchedulingProfile {profile.key}")
-    verdicts = {
-        profile.key: _verdict(profile, drafts, namespaces, claimed, reserved or {})
-        for profile in by_age
-    }
+    verdicts = {}
+    for profile in by_age:
+        verdicts[profile.key] = _verdict(profile, drafts, namespaces, claimed, reserved or {})
+        await asyncio.sleep(0)
     return ConfigurationPlan({draft.scheduler.key: draft.finished() for draft in drafts}, verdicts)
 
 

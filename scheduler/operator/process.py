@@ -3,7 +3,8 @@
 import asyncio
 import random
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,12 +12,13 @@ from aiohttp import web
 
 from scheduler.clock import Clock
 from scheduler.config.problems import ConfigError, Problem
-from scheduler.daemon.client.connection import load_connection
+from scheduler.daemon.client.connection import Connection, load_connection
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import segment
 from scheduler.daemon.informers.backoff import Backoff
+from scheduler.daemon.leader_election.campaign import CampaignThread
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import LeaderElector, unique_identity
 from scheduler.daemon.serving.listening import listen
@@ -81,12 +83,7 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
     log.info("Starting", server=connection.access.server, image=options.image)
     health = await serve_health(options.health_port)
     async with ApiSession(connection, clock=clock, user_agent=USER_AGENT) as session:
-        elector = LeaderElector(
-            LeaseLock(session, options.namespace, LEASE_NAME),
-            LeaderElectionSettings(identity=unique_identity()),
-            clock=clock,
-            rng=random.Random(),  # noqa: S311 - spreads load, keeps no secret
-        )
+        elector = elector_of(session, connection, options.namespace, clock)
         cluster = FencedClient(session, elector.is_leading)
         reconciler = Reconciler(cluster, options.image, clock, options.reserved_scheduler_name)
 
@@ -103,6 +100,25 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
         finally:
             await health.cleanup()
             await elector.release()
+
+
+def elector_of(
+    session: ApiSession, connection: Connection, namespace: str, clock: Clock
+) -> LeaderElector:
+    """Return a candidate that renews in a thread of its own: no object delays a renewal."""
+
+    @asynccontextmanager
+    async def own_lock(home: asyncio.AbstractEventLoop) -> AsyncIterator[LeaseLock]:
+        async with ApiSession(connection, clock=clock, user_agent=USER_AGENT, home=home) as own:
+            yield LeaseLock(own, namespace, LEASE_NAME)
+
+    return LeaderElector(
+        LeaseLock(session, namespace, LEASE_NAME),
+        LeaderElectionSettings(identity=unique_identity()),
+        clock=clock,
+        rng=random.Random(),  # noqa: S311 - spreads load, keeps no secret
+        campaigning=CampaignThread(own_lock, clock),
+    )
 
 
 async def _until_signalled(*work: Coroutine[Any, Any, None]) -> bool:

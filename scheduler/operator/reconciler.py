@@ -15,6 +15,7 @@ from typing import Any, Final
 from scheduler.clock import Clock
 from scheduler.config.problems import Problem
 from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
+from scheduler.daemon.leader_election.elector import host_of
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient, reference_of
 from scheduler.operator.configuring import plan
@@ -123,7 +124,7 @@ class Reconciler:
         # Before the profiles are listed: their kind may be deleted already.
         failures = await _failures_of(self._reconcile_scheduler(each, None) for each in leaving)
         profiles, more = await self._cluster.list_objects(PROFILES, SchedulingProfile)
-        decided = plan(
+        decided = await plan(
             schedulers,
             profiles,
             await self._namespaces(schedulers),
@@ -225,8 +226,7 @@ class Reconciler:
             scheduler,
             configuration,
             deployment=await self._cluster.read(deployment_of(scheduler)),
-            # The name of the pod, without the random part of the identity.
-            leader=holder.partition("_")[0],
+            leader=host_of(holder),
             failures=failures,
             now=self._clock.wall(),
         )

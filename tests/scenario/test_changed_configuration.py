@@ -178,6 +178,35 @@ def test_a_file_that_cannot_be_read_once_is_tried_again(
     play(story)
 
 
+def test_an_unexpected_error_is_a_refusal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whatever kind it is: the metric, the log and an event report it, and the trace is kept."""
+    write(file, SPREADING)
+
+    def fail(*_: object) -> object:
+        raise KeyError("surprise")
+
+    async def story(world: World) -> None:
+        await world.start_daemon(file=file)
+        world.daemon.reloader.look()
+        with monkeypatch.context() as patched, capture_logs() as logs:
+            patched.setattr("scheduler.daemon.bootstrap.reloading.read_configuration", fail)
+            write(file, PACKING)
+            world.daemon.reloader.look()
+
+        assert metrics(world)["stowage_config_reload_success"] == 0.0
+        [entry] = [e for e in logs if e["log_level"] == "error"]
+        assert entry["err"] == "unexpected KeyError: 'surprise'"
+        assert isinstance(entry["exc_info"], KeyError)
+        await world.until(lambda: told(world, "ConfigurationRefused"), "an event")
+        assert "surprise" in told(world, "ConfigurationRefused")[0]
+
+        write(file, SPREADING, podMaxBackoffSeconds=5)
+        world.daemon.reloader.look()
+        assert metrics(world)["stowage_config_reload_success"] == 1.0
+
+    play(story)
+
+
 def test_what_is_read_once_is_refused(file: Path) -> None:
     """The lease, the connection and the endpoints: each field is named, nothing is taken over."""
     write(file, SPREADING)

@@ -3,12 +3,15 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from apistub.storage.status import StatusError
 from scheduler.tools.cli.explain import explain
 from tests.scenario.world import Object, World, play
 from tests.support.extender import FakeExtender, serving
@@ -189,32 +192,41 @@ def test_extenders_are_sent_whole_objects(tmp_path: Path) -> None:
         asking(tmp_path, story)
 
 
-NAMESPACE: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "stowage"}}
-
-
-def daemon_pod(namespace: str = "stowage") -> Object:
-    """A pod as the manifests make it."""
+def configured_daemon(
+    world: World, namespace: str, configuration: str, *, name: str = "stowage-0", **metadata: Any
+) -> None:
+    """Create a pod as the manifests make it, with its ConfigMap and namespace."""
+    with suppress(StatusError):
+        world.sandbox.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        )
     container = {
         "name": "stowage",
         "image": "stowage",
         "args": ["run", "--config=/etc/stowage/config.yaml"],
         "volumeMounts": [{"name": "config", "mountPath": "/etc/stowage"}],
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "stowage-0",
-            "namespace": namespace,
-            "labels": {"app.kubernetes.io/component": "scheduler"},
+    labels = {"app.kubernetes.io/component": "scheduler"} | metadata.pop("labels", {})
+    for written in (
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels, **metadata},
+            "spec": {
+                "nodeName": "n",
+                "containers": [container],
+                "volumes": [{"name": "config", "configMap": {"name": f"{name}-config"}}],
+            },
+            "status": {"phase": "Running"},
         },
-        "spec": {
-            "nodeName": "n",
-            "containers": [container],
-            "volumes": [{"name": "config", "configMap": {"name": "stowage-config"}}],
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": f"{name}-config", "namespace": namespace},
+            "data": {"config.yaml": configuration} if configuration else {},
         },
-        "status": {"phase": "Running"},
-    }
+    ):
+        world.sandbox.create(written, keep_status=True)
 
 
 def test_the_configuration_of_the_running_instance_decides(tmp_path: Path) -> None:
@@ -222,16 +234,7 @@ def test_the_configuration_of_the_running_instance_decides(tmp_path: Path) -> No
 
     async def story(world: World, ask: Ask) -> None:
         world.node("n")
-        world.sandbox.create(NAMESPACE)
-        world.sandbox.create(daemon_pod(), keep_status=True)
-        world.sandbox.create(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": "stowage-config", "namespace": "stowage"},
-                "data": {"config.yaml": CONFIGURATION},
-            }
-        )
+        configured_daemon(world, "stowage", CONFIGURATION)
         world.pod("ours", scheduler="team")
         world.pod("theirs", scheduler="default-scheduler")
 
@@ -242,7 +245,7 @@ def test_the_configuration_of_the_running_instance_decides(tmp_path: Path) -> No
         assert scores["default/ours"] == ["ImageLocality"]
         assert "NodeResourcesFit" in scores["default/theirs"]
         assert found["default/ours"]["profile"] == "team"
-        used = "team: as in ConfigMap stowage/stowage-config of pod stowage/stowage-0"
+        used = "team: as in ConfigMap stowage/stowage-0-config of pod stowage/stowage-0"
         assert f"note: {used}\n" in text.stderr
 
     asking(tmp_path, story)
@@ -256,8 +259,7 @@ def test_a_configuration_that_may_not_be_read_is_said(tmp_path: Path) -> None:
         world.pod("p")
 
         nobody = await ask("p")
-        world.sandbox.create(NAMESPACE)
-        world.sandbox.create(daemon_pod(), keep_status=True)
+        configured_daemon(world, "stowage", "")
         unread = await ask("p")
 
         assert "note: no running instance was found in the cluster" in nobody.stderr
@@ -265,5 +267,80 @@ def test_a_configuration_that_may_not_be_read_is_said(tmp_path: Path) -> None:
             unread.stderr
         )
         assert "default/p  (profile default-scheduler)" in unread.stdout
+
+    asking(tmp_path, story)
+
+
+def test_a_pod_that_looks_like_an_instance_gets_no_pods_and_decides_nothing(
+    tmp_path: Path,
+) -> None:
+    """Any tenant can run one: extenders that it names are not called, and it has to be named."""
+    spy = FakeExtender(filter=lambda body: {"NodeNames": body["NodeNames"]})
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("n")
+        world.pod("ours", scheduler="team")
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "team"}],
+            "extenders": [spy.config("filter")],
+        }
+        configured_daemon(world, "aaa-tenant", yaml.safe_dump(document), name="spy")
+
+        alone = await ask("ours")
+        configured_daemon(
+            world,
+            "stowage",
+            CONFIGURATION,
+            labels={"pod-template-hash": "5f6d"},
+            ownerReferences=[
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "stowage-5f6d", "uid": "u"}
+            ],
+        )
+        both = await ask("ours")
+        named = await ask("ours", "--instance", "stowage/stowage")
+        answer = json.loads((await ask("ours", "--instance=stowage/stowage", "-o", "json")).stdout)
+        unknown = await ask("ours", "--instance", "stowage/other")
+
+        assert "as in ConfigMap aaa-tenant/spy-config of pod aaa-tenant/spy" in alone.stderr
+        assert "note: Extenders are not asked" in alone.stderr
+        assert (both.exit_code, both.stdout) == (2, "")
+        assert both.stderr == (
+            "stowage explain: several pods run as instances of Stowage: aaa-tenant/spy, "
+            "stowage/stowage; name yours with --instance NAMESPACE/NAME, or give --config FILE\n"
+        )
+        assert "team: as in ConfigMap stowage/stowage-0-config" in named.stderr
+        assert list(answer["pods"][0]["nodes"][0]["scores"]) == ["ImageLocality"]
+        assert unknown.exit_code == 2
+        assert "--instance stowage/other does not run" in unknown.stderr
+        assert spy.bodies("filter") == []
+
+    with serving(spy):
+        asking(tmp_path, story)
+
+
+def test_replicas_of_a_deployment_are_one_instance(tmp_path: Path) -> None:
+    """During a rollout the newest pod has the configuration that will stay."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "uid": "u"}
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("n")
+        world.pod("ours", scheduler="team")
+        for revision, text in (("1a", ""), ("0b", CONFIGURATION)):
+            configured_daemon(
+                world,
+                "stowage",
+                text,
+                name=f"stowage-{revision}",
+                labels={"pod-template-hash": revision},
+                ownerReferences=[owner | {"name": f"stowage-{revision}"}],
+            )
+            await asyncio.sleep(1)  # times of creation are in whole seconds
+
+        answer = await ask("ours")
+
+        assert answer.exit_code == 0
+        assert "of pod stowage/stowage-0b" in answer.stderr
 
     asking(tmp_path, story)

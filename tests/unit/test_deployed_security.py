@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -49,17 +50,24 @@ def test_what_the_image_is_made_of_is_locked_with_hashes() -> None:
     assert "requirements.lock" in sbom
 
 
-def test_only_scrapers_reach_the_port() -> None:
-    """And nothing else: whatever is not named is shut."""
-    [policy] = objects("deploy/base/networkpolicy.yaml")
+@pytest.mark.parametrize("folder", ["base", "shadow"])
+def test_only_scrapers_reach_the_port(folder: str) -> None:
+    """And nothing else: whatever is not named is shut. The shadow asks for no authorization."""
+    [policy] = objects(f"deploy/{folder}/networkpolicy.yaml")
+    [deployment] = objects(f"deploy/{folder}/deployment.yaml")
     spec = policy["spec"]
 
+    assert policy["metadata"]["name"] == deployment["metadata"]["name"]
+    assert spec["podSelector"]["matchLabels"] == {
+        "app.kubernetes.io/name": policy["metadata"]["name"]
+    }
     assert set(spec["policyTypes"]) == {"Ingress", "Egress"}
     [ingress] = spec["ingress"]
     assert ingress["ports"] == [{"protocol": "TCP", "port": "https"}]
     [source] = ingress["from"]
     assert source == {"namespaceSelector": {"matchLabels": {"stowage.dev/metrics": "enabled"}}}
-    assert "networkpolicy.yaml" in (ROOT / "deploy/base/kustomization.yaml").read_text()
+    [kustomization] = objects(f"deploy/{folder}/kustomization.yaml")
+    assert "networkpolicy.yaml" in kustomization["resources"]
 
 
 def test_the_scrapers_token_goes_to_nobody_but_stowage() -> None:

@@ -52,6 +52,7 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     text: Callable[[], bytes] = bytes,
     allow_unsupported: bool,
     has_file: Callable[[str], bool] | None = None,
+    may_lack_files: bool = False,
     pod_group_apis: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Check that the daemon can run with a valid configuration; return notices, a sentence each.
@@ -66,6 +67,7 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
         text: returns the content of its file, for line numbers in messages; empty without a file.
         allow_unsupported: whether an unsupported feature is a notice, not a problem.
         has_file: returns whether a daemon on another machine has a file.
+        may_lack_files: whether a file that is not here is no problem: the daemon may have it.
         pod_group_apis: the foreign APIs from which pod groups are read too.
 
     Raises:
@@ -76,7 +78,7 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     refused = (
         *contradictions(config, feature_gates, pod_group_apis),
         *(() if allow_unsupported else lacking),
-        *extender_problems(config.extenders, has_file),
+        *extender_problems(config.extenders, has_file, may_lack_files=may_lack_files),
     )
     if refused:
         raise ConfigError(source, with_lines(refused, text()))

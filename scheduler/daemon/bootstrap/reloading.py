@@ -100,10 +100,10 @@ class Reloader:
         self._is_owed, before = False, self._problem
         try:
             changed = self._take_over()
-        except SchedulerError as problem:
+        except Exception as problem:  # noqa: BLE001 - plugins check their arguments with any code
             # The file may become readable without a change of its content.
             self._is_owed = isinstance(problem.__cause__, OSError)
-            self._problem = str(problem)
+            self._problem = _text_of(problem)
             if has_changed or self._problem != before:
                 self._refuse(problem)
         else:
@@ -154,12 +154,12 @@ class Reloader:
 
     # --- reporting ------------------------------------------------------------------------------
 
-    def _refuse(self, problem: SchedulerError) -> None:
+    def _refuse(self, problem: Exception) -> None:
         self._note(is_success=False)
-        log.error("Configuration refused; what was in force stays so", err=str(problem))
-        self._record_event(
-            WARNING, "ConfigurationRefused", f"What was in force stays so: {problem}"
-        )
+        text = _text_of(problem)
+        trace = None if isinstance(problem, SchedulerError) else problem
+        log.error("Configuration refused; what was in force stays so", err=text, exc_info=trace)
+        self._record_event(WARNING, "ConfigurationRefused", f"What was in force stays so: {text}")
 
     def _report_in_force(self) -> None:
         profiles = [profile.scheduler_name for profile in self.in_force.profiles]
@@ -184,6 +184,12 @@ def lease_of(config: KubeSchedulerConfiguration) -> ObjectReference:
     election = config.leader_election
     name, namespace = election.resource_name, election.resource_namespace
     return ObjectReference("Lease", name, namespace, api_version="coordination.k8s.io/v1")
+
+
+def _text_of(problem: Exception) -> str:
+    if isinstance(problem, SchedulerError):
+        return str(problem)
+    return f"unexpected {type(problem).__name__}: {problem}"
 
 
 def _stuck(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Problem]:

@@ -252,7 +252,10 @@ _NO_LIMIT: Final = _NoLimit()
 
 
 def extender_problems(
-    extenders: Sequence[Extender], has_file: Callable[[str], bool] | None = None
+    extenders: Sequence[Extender],
+    has_file: Callable[[str], bool] | None = None,
+    *,
+    may_lack_files: bool = False,
 ) -> Iterator[Problem]:
     """Yield the problems for which `ExtenderClient` raises, with their configuration paths.
 
@@ -260,11 +263,12 @@ def extender_problems(
         extenders: the extenders of the configuration.
         has_file: returns whether a daemon on another machine has a file; by default the files are
             read.
+        may_lack_files: whether an extender is accepted if one of its files is not on this machine.
     """
     for place, extender in enumerate(extenders):
         try:
             if _checked(extender).scheme == "https":
-                _context(extender, has_file)
+                _context(extender, has_file, may_lack_files=may_lack_files)
         except _UnusableError as problem:
             yield Problem(("extenders", place, *problem.path), problem.message)
 
@@ -293,7 +297,10 @@ def _checked(extender: Extender) -> SplitResult:
 
 
 def _context(
-    extender: Extender, has_file: Callable[[str], bool] | None = None
+    extender: Extender,
+    has_file: Callable[[str], bool] | None = None,
+    *,
+    may_lack_files: bool = False,
 ) -> ssl.SSLContext | None:
     """Build the TLS context; with enableHTTPS and no authority, any certificate is accepted.
 
@@ -321,6 +328,8 @@ def _context(
             if not has_file(name):
                 message = f"the daemon's pods have no file {name}; give its content as data"
                 raise _UnusableError(("tlsConfig", field), message)
+        return None
+    if may_lack_files and not all(map(os.path.isfile, elsewhere.values())):
         return None
     try:
         return load_tls(files).context

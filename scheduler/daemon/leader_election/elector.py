@@ -3,11 +3,13 @@
 import asyncio
 import math
 import random
+import re
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from scheduler.clock import Clock
 from scheduler.daemon.client.errors import ApiError, ConflictError, NotFoundError
@@ -19,6 +21,8 @@ from scheduler.daemon.leader_election.lock import Lock
 from scheduler.observability.logs import get_logger, verbose
 
 log = get_logger(__name__)
+
+_RANDOM_PART: Final = re.compile(r"[-_][0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
 def _nothing() -> None:
@@ -48,6 +52,11 @@ def unique_identity(separator: str = "_") -> str:
     Source: cmd/kube-scheduler/app/options/options.go (makeLeaderElectionConfig) v1.36.
     """
     return f"{socket.gethostname()}{separator}{uuid.uuid4()}"
+
+
+def host_of(identity: str) -> str:
+    """Return the host name in an identity of `unique_identity`; any other identity as it is."""
+    return _RANDOM_PART.sub("", identity)
 
 
 class LeaderElector:

@@ -1,7 +1,8 @@
 """`stowage config`: check a configuration and print the effective one."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from os.path import isfile
 
 import click
 
@@ -10,6 +11,7 @@ from scheduler.config.load import default_configuration, load
 from scheduler.config.migrate import migrate
 from scheduler.config.problems import ConfigError
 from scheduler.config.source import read_file
+from scheduler.config.types import ExtenderTlsConfig, KubeSchedulerConfiguration
 from scheduler.config.write import to_yaml
 from scheduler.daemon.bootstrap import (
     args_types_of,
@@ -105,15 +107,30 @@ def _print(
         source=source,
         text=lambda: text,
         allow_unsupported=allow_unsupported,
+        may_lack_files=True,
     )
     if effective.plugin_names() & own_plugins(plugins).keys():
         from scheduler.tools.offline.cluster import Profiles  # noqa: PLC0415 - half a second that other configurations need not wait for
 
         # A plugin of the user may refuse to be built; the daemon would not start.
         Profiles(effective, plugins)
-    for notice in notices:
+    for notice in (*notices, *_missing_files(effective)):
         print_note(notice)
     click.echo(to_yaml(effective), nl=False)
+
+
+def _missing_files(config: KubeSchedulerConfiguration) -> Iterator[str]:
+    """Yield a notice for each file of an extender that may be on the daemon's machine only."""
+    for i, extender in enumerate(config.extenders):
+        tls = extender.tls_config or ExtenderTlsConfig()
+        for field, data, name in (
+            ("caFile", tls.ca_data, tls.ca_file),
+            ("certFile", tls.cert_data, tls.cert_file),
+            ("keyFile", tls.key_data, tls.key_file),
+        ):
+            if name and not data and not isfile(name):  # noqa: PTH113 - `Path` raises for unreachable paths
+                place = f"extenders[{i}].tlsConfig.{field}"
+                yield f"{place}: there is no file {name} here; `stowage run` needs it"
 
 
 def _text(file: str) -> tuple[str, bytes]:

@@ -21,7 +21,7 @@ from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.errors import SchedulerError
-from scheduler.tools.cli.inputs import read_profiles
+from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
 from scheduler.tools.cli.live import ClusterAddress, LiveError
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import profiles_from_text
@@ -37,6 +37,7 @@ class Instance(msgspec.Struct, frozen=True):
     """A configuration in use.
 
     Attributes:
+        name: `namespace/name` of its Deployment, or of its pod if it has none.
         pod: `namespace/name` of a pod that runs with it.
         config_map: `namespace/name` of its ConfigMap; empty for the default configuration.
         text: the text of the configuration; None if it cannot be read.
@@ -44,6 +45,7 @@ class Instance(msgspec.Struct, frozen=True):
         problem: the reason why the configuration cannot be read.
     """
 
+    name: str
     pod: str
     config_map: str = ""
     text: str | None = None
@@ -57,42 +59,41 @@ class Instance(msgspec.Struct, frozen=True):
         return f"{kept} of pod {self.pod}"
 
 
-def running_instances(place: ClusterAddress) -> list[Instance]:
-    """Find one instance for each configuration, by namespace and name.
-
-    Raises:
-        SchedulerError: the connection settings are wrong, or pods may not be listed.
-    """
-    return event_loop.run(_running(place))
-
-
 def profiles_at_work(
-    place: ClusterAddress, feature_gates: Sequence[str], *, tries_all_nodes: bool
+    place: ClusterAddress,
+    feature_gates: Sequence[str],
+    *,
+    named: Sequence[str] = (),
+    tries_all_nodes: bool = False,
 ) -> tuple[Profiles, tuple[str, ...]]:
     """Build the profiles of the instances that run in a cluster; return them with notices.
 
     Without a readable configuration of an instance the default profile is built. The settings of
-    feature gates are those of the instances, unless some are given.
+    feature gates are those of the instances, unless some are given. `named` has the names of
+    the instances that decide, the first one before others that serve the same schedulerName.
+
+    The profiles have no extenders: any tenant can run a pod that looks like an instance, and
+    extenders get whole pods, with their environment.
 
     Raises:
-        SchedulerError: the default profile cannot be built.
+        SchedulerError: several instances run and none is named, a named one cannot be used, or
+            the default profile cannot be built.
     """
+    instances, notices = _found(place, named)
     found: list[Profiles] = []
-    notices: list[str] = []
-    try:
-        instances = running_instances(place)
-    except SchedulerError as problem:
-        instances, notices = [], [f"no running instance can be looked for: {problem}"]
     for instance in instances:
         try:
             profiles, told = _profiles_of(instance, feature_gates, tries_all_nodes=tries_all_nodes)
         except (SchedulerError, FlagError) as problem:
-            notices.append(
+            text = (
                 f"the configuration of pod {instance.pod} cannot be used here: {problem}; "
                 "--config FILE gives it, --daemon URL asks the instance"
             )
+            if named:
+                raise InputError(text) from problem
+            notices.append(text)
         else:
-            notices += (f"{', '.join(profiles.frameworks)}: as in {instance.where}", *told)
+            notices += told
             found.append(profiles)
     if found:
         return found[0].beside(found[1:], tries_all_nodes=tries_all_nodes), tuple(notices)
@@ -104,38 +105,87 @@ def profiles_at_work(
     return profiles, (*notices, *told)
 
 
+def _found(place: ClusterAddress, named: Sequence[str]) -> tuple[list[Instance], list[str]]:
+    """Find the instances that decide; if none is named, a failure is a notice."""
+    try:
+        return event_loop.run(_running(place, named)), []
+    except InputError:
+        raise
+    except SchedulerError as problem:
+        if named:
+            raise
+        return [], [f"no running instance can be looked for: {problem}"]
+
+
 def _profiles_of(
     instance: Instance, feature_gates: Sequence[str], *, tries_all_nodes: bool
 ) -> tuple[Profiles, tuple[str, ...]]:
     if instance.problem:
         raise InputError(instance.problem)
     gates = feature_gates or parse_feature_gates(instance.feature_gates)
+    told: tuple[str, ...] = ()
     if instance.text is None:
         config = default_configuration(feature_gates=turned_on(gates))
-        return Profiles(config, tries_all_nodes=tries_all_nodes), ()
-    return profiles_from_text(
-        instance.text, instance.where, feature_gates=gates, tries_all_nodes=tries_all_nodes
-    )
+        profiles = Profiles(config, tries_all_nodes=tries_all_nodes)
+    else:
+        profiles, told = profiles_from_text(
+            instance.text, instance.where, feature_gates=gates, tries_all_nodes=tries_all_nodes
+        )
+    told = (f"{', '.join(profiles.frameworks)}: as in {instance.where}", *told)
+    if profiles.config.extenders:
+        profiles, told = profiles.without_extenders(), (*told, NOT_ASKED)
+    return profiles, told
 
 
-async def _running(place: ClusterAddress) -> list[Instance]:
+async def _running(place: ClusterAddress, named: Sequence[str]) -> list[Instance]:
+    """Find the instances that decide; read no configuration of any other.
+
+    Raises:
+        InputError: several instances run and none is named, or a named one does not run.
+        SchedulerError: the connection settings are wrong, or pods may not be listed.
+    """
     clock = SystemClock()
     connection = await load_connection(
         kubeconfig=place.kubeconfig, context=place.context, clock=clock
     )
-    found: dict[str, Instance] = {}
     async with ApiSession(connection, clock=clock) as session:
         try:
             answer = await session.request("GET", _PODS)
             pods: list[Any] = _decoded(answer.body).get("items") or []
         except (ApiError, *UNREADABLE) as problem:
             raise LiveError(f"pods cannot be listed: {problem}") from problem
-        for pod in sorted(pods, key=_key_of):
-            for container in pod["spec"]["containers"]:
-                if container["name"] == _CONTAINER and _runs(pod):
-                    instance = await _instance(session, pod, container)
-                    found.setdefault(instance.config_map or instance.pod, instance)
-    return list(found.values())
+        daemons = _daemons(pods)
+        return [await _instance(session, *daemons[name]) for name in _chosen(daemons, named)]
+
+
+def _daemons(pods: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Any, Any]]:
+    """Return the newest running pod of each instance, and its container, by instance."""
+    return {
+        _name_of(pod): (pod, container)
+        for pod in sorted(pods, key=_age_of)
+        for container in pod["spec"]["containers"]
+        if container["name"] == _CONTAINER and _runs(pod)
+    }
+
+
+def _chosen(daemons: Mapping[str, object], named: Sequence[str]) -> Sequence[str]:
+    """Return the instances that decide: those that are named, or the only one.
+
+    Nothing in a cluster tells an administrator's instance from a tenant's that looks like it.
+
+    Raises:
+        InputError: several instances run and none is named, or a named one does not run.
+    """
+    listed = ", ".join(sorted(daemons)) or "none"
+    for name in named:
+        if name not in daemons:
+            raise InputError(f"--instance {name} does not run; these do: {listed}")
+    if len(daemons) > 1 and not named:
+        raise InputError(
+            f"several pods run as instances of Stowage: {listed}; "
+            "name yours with --instance NAMESPACE/NAME, or give --config FILE"
+        )
+    return named or tuple(daemons)
 
 
 def _decoded(body: bytes) -> dict[str, Any]:
@@ -156,13 +206,28 @@ def _key_of(pod: Mapping[str, Any]) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
+def _age_of(pod: Mapping[str, Any]) -> tuple[str, str]:
+    return pod["metadata"].get("creationTimestamp") or "", _key_of(pod)
+
+
+def _name_of(pod: Mapping[str, Any]) -> str:
+    """Return the key of the pod's Deployment, which outlives its pods; or that of the pod."""
+    metadata = pod["metadata"]
+    revision = (metadata.get("labels") or {}).get("pod-template-hash")
+    for owner in metadata.get("ownerReferences") or ():
+        name, _, suffix = owner["name"].rpartition("-")
+        if suffix == revision:
+            return f"{metadata['namespace']}/{name}"
+    return _key_of(pod)
+
+
 async def _instance(
     session: ApiSession, pod: Mapping[str, Any], container: Mapping[str, Any]
 ) -> Instance:
     words: Sequence[str] = (*(container.get("command") or ()), *(container.get("args") or ()))
     gates = ",".join(word.removeprefix(_GATES) for word in words if word.startswith(_GATES))
     files = [word.removeprefix(_CONFIG) for word in words if word.startswith(_CONFIG)]
-    instance = Instance(_key_of(pod), feature_gates=gates)
+    instance = Instance(_name_of(pod), _key_of(pod), feature_gates=gates)
     if not files:
         return instance
     kept = _config_map_of(pod, container, files[-1])

@@ -37,6 +37,7 @@ class InputSource(msgspec.Struct, frozen=True):
         config_file: the file with the profiles that decide; None for the default profile.
         feature_gates: settings, each as `Name=true` or `Name=false`.
         recorded: a daemon or a recording that is read instead of a cluster, if any.
+        instances: the running instances whose configuration decides, as `namespace/name`.
     """
 
     files: tuple[str, ...]
@@ -45,6 +46,7 @@ class InputSource(msgspec.Struct, frozen=True):
     config_file: str | None
     feature_gates: tuple[str, ...]
     recorded: RecordedSource | None = None
+    instances: tuple[str, ...] = ()
 
     def read(
         self,
@@ -67,19 +69,7 @@ class InputSource(msgspec.Struct, frozen=True):
             return self._read_recorded(self.recorded, tries_all_nodes=tries_all_nodes)
         if self.files and (self.kubeconfig or self.context):
             raise InputError("-f asks files, --kubeconfig and --context a cluster: give one")
-        if self.files or self.config_file is not None:
-            profiles, notices = read_profiles(
-                self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
-            )
-        else:
-            from scheduler.tools.cli.instances import profiles_at_work  # noqa: PLC0415 - half a second that files need not wait for
-            from scheduler.tools.cli.live import ClusterAddress  # noqa: PLC0415 - as above
-
-            profiles, notices = profiles_at_work(
-                ClusterAddress(self.kubeconfig, self.context),
-                self.feature_gates,
-                tries_all_nodes=tries_all_nodes,
-            )
+        profiles, notices = self.profiles(tries_all_nodes=tries_all_nodes)
         has_extenders = bool(profiles.config.extenders)
         if has_extenders and not asks_extenders:
             notices = (*notices, NOT_ASKED)
@@ -95,6 +85,34 @@ class InputSource(msgspec.Struct, frozen=True):
             keeps_written=has_extenders and asks_extenders,
         )
         return objects, profiles, notices
+
+    def profiles(self, *, tries_all_nodes: bool = False) -> tuple[Profiles, tuple[str, ...]]:
+        """Build the profiles that decide: of the file, or of the cluster's running instances.
+
+        Raises:
+            SchedulerError: a configuration cannot be read, or the instance has to be named.
+        """
+        if self.files or self.config_file is not None:
+            self._refuse_instances()
+            return read_profiles(
+                self.config_file, feature_gates=self.feature_gates, tries_all_nodes=tries_all_nodes
+            )
+        from scheduler.tools.cli.instances import profiles_at_work  # noqa: PLC0415 - half a second that files need not wait for
+        from scheduler.tools.cli.live import ClusterAddress  # noqa: PLC0415 - as above
+
+        return profiles_at_work(
+            ClusterAddress(self.kubeconfig, self.context),
+            self.feature_gates,
+            named=self.instances,
+            tries_all_nodes=tries_all_nodes,
+        )
+
+    def _refuse_instances(self) -> None:
+        if self.instances:
+            raise InputError(
+                "--instance names a configuration of the cluster: leave out -f, --config, "
+                "--daemon and --recording"
+            )
 
     def read_beside(
         self, documents: Iterable[tuple[str, Any]], cluster: ClusterObjects, profiles: Profiles
@@ -128,6 +146,7 @@ class InputSource(msgspec.Struct, frozen=True):
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
         """Read a recorded cluster, with the daemon's profiles unless others are given."""
         recorded.check()
+        self._refuse_instances()
         if self.files:
             raise InputError("-f asks files, --daemon and --recording a daemon: give one")
         if self.feature_gates and self.config_file is None:
@@ -178,6 +197,14 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="KubeSchedulerConfiguration whose profiles decide, each about the pods with its "
             "schedulerName. A profile without a name, such as the default one that is used "
             "without this option, decides about the pods of default-scheduler and of stowage.",
+        ),
+        click.option(
+            "--instance",
+            "instances",
+            multiple=True,
+            metavar="NAMESPACE/NAME",
+            help="The Deployment of Stowage in the cluster whose configuration decides, if "
+            "several run there. May be given several times.",
         ),
         feature_gates_option,
     )

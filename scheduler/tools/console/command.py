@@ -12,8 +12,7 @@ from scheduler.clock import Clock, SystemClock
 from scheduler.daemon.client import event_loop
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
-from scheduler.tools.cli.inputs import read_profiles, refuse
-from scheduler.tools.cli.instances import profiles_at_work
+from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.live import ClusterAddress, check_lists
 from scheduler.tools.cli.recordings import seconds_at
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
@@ -124,9 +123,7 @@ async def _console(
 
 def _profiles(source: InputSource, place: ClusterAddress) -> tuple[Profiles, tuple[str, ...]]:
     check_lists(place)
-    if source.config_file is not None:
-        return read_profiles(source.config_file, feature_gates=source.feature_gates)
-    return profiles_at_work(place, source.feature_gates, tries_all_nodes=False)
+    return source.profiles()
 
 
 def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
@@ -139,10 +136,10 @@ def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
     recorded.check()
     if source.files:
         _refuse_both()
-    if source.config_file is not None or source.feature_gates:
+    if source.config_file is not None or source.feature_gates or source.instances:
         raise InputError(
-            "--daemon and --recording show the recorded profiles: leave out --config and "
-            "--feature-gates"
+            "--daemon and --recording show the recorded profiles: leave out --config, "
+            "--feature-gates and --instance"
         )
     with recorded.opened(source.kubeconfig, source.context) as recording:
         at = recorded.moment

@@ -35,7 +35,10 @@ extenders:
 
 
 def test_extenders_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
-    """All of them, by line and path, as `config` and the operator do; no password is shown."""
+    """All of them, by line and path, as `config` and the operator do; no password is shown.
+
+    `config` accepts files that are not on its machine.
+    """
     file = tmp_path / "extenders.yaml"
     file.write_text(EXTENDER)
 
@@ -52,7 +55,10 @@ def test_extenders_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
     ]
     assert "cannot read certificate file /nowhere" in told
     assert "secret" not in told
-    assert (printed.exit_code, printed.stderr.strip()) == (2, told)
+    assert printed.exit_code == 2
+    assert printed.stderr.splitlines()[1:] == [
+        line for line in told.splitlines()[1:] if "/nowhere" not in line
+    ]
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,36 @@ def test_what_is_wrong_goes_to_standard_error(
     assert expected in result.stderr
 
 
+def test_files_of_the_daemons_machine_may_be_missing_here(tmp_path: Path) -> None:
+    """A note names them; the example of docs/extenders.md can be checked on any machine."""
+    page = Path(__file__).parents[3] / "docs" / "extenders.md"
+    path = tmp_path / "c.yaml"
+    path.write_text(page.read_text().partition("```yaml\n")[2].partition("```")[0])
+
+    result = _run(str(path))
+
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "note: extenders[0].tlsConfig.caFile: there is no file /etc/extender/ca.crt here; "
+        "`stowage run` needs it\n"
+    )
+    assert "caFile: /etc/extender/ca.crt" in result.stdout
+
+
+def test_a_file_that_is_here_is_read(tmp_path: Path) -> None:
+    """Then a mistake in it is known before the daemon meets with it."""
+    authority = tmp_path / "ca.crt"
+    authority.write_text("no certificate")
+    path = tmp_path / "c.yaml"
+    tls = f"{{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {{caFile: {authority}}}}}"
+    path.write_text(f"{FILE}extenders: [{tls}]\n")
+
+    result = _run(str(path))
+
+    assert result.exit_code == 2
+    assert "extenders[0].tlsConfig: " in result.stderr
+
+
 def test_names_what_has_no_effect(tmp_path: Path) -> None:
     """On standard error, so that the output stays a configuration."""
     path = tmp_path / "c.yaml"

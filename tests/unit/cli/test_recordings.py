@@ -241,7 +241,7 @@ def test_a_console_refuses_options_without_effect(tmp_path: Path, given: dict[st
     """It shows a recording with its own profiles."""
     whole, _ = with_crash(tmp_path)
 
-    with pytest.raises(InputError, match="leave out --config and --feature-gates"):
+    with pytest.raises(InputError, match="leave out --config, --feature-gates and"):
         shown(whole, **given)
 
 

@@ -155,6 +155,27 @@ def test_what_is_wrong_has_its_path(args: Any, problems: list[str]) -> None:
         assert text.startswith(f"profiles[0].pluginConfig[0].args{expected}"), text
 
 
+class Rough(msgspec.Struct, frozen=True):
+    limits: dict[str, int] = {}
+
+    def __post_init__(self) -> None:
+        if self.limits["cpu"] > 1:
+            raise TypeError("no such comparison")
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [({}, "KeyError: 'cpu'"), ({"cpu": 2}, "TypeError: no such comparison")],
+)
+def test_a_type_may_raise_anything(limits: dict[str, int], message: str) -> None:
+    """As any mistake in the file."""
+    with pytest.raises(ConfigError) as refused:
+        load_object(document({"limits": limits}), out_of_tree=POINTS, args_types={"Mine": Rough})
+
+    [problem] = refused.value.problems
+    assert str(problem) == f"profiles[0].pluginConfig[0].args: {message}"
+
+
 def test_problems_have_their_line() -> None:
     text = """
 apiVersion: kubescheduler.config.k8s.io/v1

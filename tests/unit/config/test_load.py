@@ -79,6 +79,7 @@ SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     [
         pytest.param((), {}, None, id="off"),
         pytest.param((STORAGE_CAPACITY_SCORING,), {}, STORAGE_SHAPE, id="on"),
+        pytest.param((STORAGE_CAPACITY_SCORING,), {"shape": []}, STORAGE_SHAPE, id="on, empty"),
         pytest.param(
             (STORAGE_CAPACITY_SCORING,),
             {"shape": SHAPE},
@@ -104,6 +105,42 @@ def test_a_shape_of_storage_is_checked_like_any_other() -> None:
 
     with pytest.raises(ConfigError, match=r"args\.shape\[1\]\.utilization: expected more than 100"):
         load_object({**HEAD, "profiles": [profile]}, feature_gates=(STORAGE_CAPACITY_SCORING,))
+
+
+def test_an_empty_defaulting_type_is_the_default() -> None:
+    """As in kube-scheduler."""
+    args = {"defaultingType": ""}
+    profile = {"pluginConfig": [{"name": "PodTopologySpread", "args": args}]}
+
+    config = load_object({**HEAD, "profiles": [profile]})
+
+    assert config.profiles[0].args(PodTopologySpreadArgs) == PodTopologySpreadArgs()
+
+
+@pytest.mark.parametrize(
+    ("value", "is_refused"),
+    [
+        pytest.param("9" * 5000, True, id="more digits than Python reads"),
+        pytest.param("-" + "0" * 5000 + "7", False, id="leading zeros"),
+        pytest.param(str(2**63 - 1), False, id="the largest"),
+        pytest.param(str(2**63), True, id="one more"),
+        pytest.param("-", True, id="no digits"),
+    ],
+)
+def test_a_number_that_nodes_are_compared_with(value: str, is_refused: bool) -> None:
+    """Is one of 64 bits, however many digits it has. A label has 63 characters at most."""
+    requirement = {"key": "cores", "operator": "Gt", "values": [value]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+    args = {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    profile = {"pluginConfig": [{"name": "NodeAffinity", "args": args}]}
+
+    try:
+        load_object({**HEAD, "profiles": [profile]})
+        told = ""
+    except ConfigError as refused:
+        told = str(refused)
+
+    assert ("expected a whole number as text" in told) == is_refused
 
 
 def test_a_profile_without_a_percentage_is_told_from_one_with_0() -> None:

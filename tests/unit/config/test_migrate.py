@@ -1,5 +1,8 @@
 """Older configurations become v1, and place pods as before."""
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -176,6 +179,82 @@ def test_what_cannot_be_migrated(text: str, expected: str) -> None:
 
     assert expected in str(caught.value)
     assert str(caught.value).startswith("old.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("profiles: 3", "profiles: expected a list"),
+        ("profiles: [{plugins: [a]}]", "profiles[0].plugins: expected a mapping"),
+        ("profiles: [{plugins: {score: [a]}}]", "profiles[0].plugins.score: expected a mapping"),
+        (
+            "profiles: [{plugins: {score: {enabled: [NodeAffinity]}}}]",
+            'profiles[0].plugins.score.enabled[0]: expected "name: NodeAffinity"',
+        ),
+        ("profiles: [{pluginConfig: 3}]", "profiles[0].pluginConfig: expected a list"),
+    ],
+)
+def test_a_malformed_profile_is_one_line(text: str, expected: str) -> None:
+    """With its path in the file as it was written."""
+    with pytest.raises(ConfigError, match=f"^old.yaml: line 3: {re.escape(expected)}"):
+        migrate(BETA.format("v1beta2") + text, source="old.yaml", out_of_tree={}, note=print)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("priorities: [{name: ImageLocalityPriority, weight: a}]", "priorities[0].weight: "),
+        (
+            "predicates: [{name: P, argument: {labelsPresence: [1]}}]",
+            "predicates[0].argument.labelsPresence: expected a mapping",
+        ),
+        (
+            "predicates: [{name: HostName, argument: 3}]",
+            "predicates[0].argument: expected a mapping",
+        ),
+    ],
+)
+def test_a_malformed_policy_is_one_line(text: str, expected: str) -> None:
+    """The same."""
+    with pytest.raises(ConfigError, match=f"^old.yaml: line 2: {re.escape(expected)}"):
+        migrate(f"kind: Policy\n{text}", source="old.yaml", out_of_tree={}, note=print)
+
+
+WHOLE = (
+    BETA.format("v1beta2")
+    + """
+leaderElection: {resourceLock: endpoints}
+profiles:
+- schedulerName: a
+  plugins:
+    multiPoint: {disabled: [{name: NodeAffinity}]}
+    score: {enabled: [{name: ImageLocality, weight: 3}], disabled: [{name: TaintToleration}]}
+  pluginConfig:
+  - {name: NodeResourcesFit, args: {apiVersion: kubescheduler.config.k8s.io/v1beta2}}
+"""
+)
+
+
+@pytest.mark.parametrize("text", [WHOLE, PACKING], ids=["beta", "policy"])
+def test_nonsense_anywhere_is_told(text: str) -> None:
+    """Whatever stands in place of a value: it is migrated, or refused in one message."""
+    for path in paths(yaml.safe_load(text)):
+        for nonsense in (3, "a", ["a"], {"a": 1}):
+            document = {"": yaml.safe_load(text)}
+            parent: Any = document
+            for step in ("", *path)[:-1]:
+                parent = parent[step]
+            parent[("", *path)[-1]] = nonsense
+            with suppress(ConfigError):
+                migrate(yaml.safe_dump(document[""]), source="f", out_of_tree={}, note=print)
+
+
+def paths(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The place of each value in a document."""
+    yield ()
+    steps = enumerate(value) if isinstance(value, list) else ()
+    for step, item in value.items() if isinstance(value, dict) else steps:
+        yield from ((step, *rest) for rest in paths(item))
 
 
 def test_v1_stays_as_it_is() -> None:

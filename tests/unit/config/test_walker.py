@@ -50,7 +50,7 @@ def test_everything_that_fits_is_taken() -> None:
             "leaf": {"name": "a", "colour": "Red"},
             "leaves": [{"name": "b"}],
             "labels": {"k": "v"},
-            "data": "aGk=",
+            "data": "aG\r\nk=\n",
             "anything": [1, {"x": None}],
             "wait": "1m",
         }

@@ -1,6 +1,7 @@
 """The elector on a misbehaving Lease."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -15,6 +16,7 @@ from scheduler.daemon.client.errors import (
 )
 from scheduler.daemon.client.leases import Lease
 from scheduler.daemon.leader_election.elector import (
+    host_of,
     unique_identity,
 )
 from tests.unit.leader_election.fake_leases import (
@@ -580,3 +582,10 @@ async def losing(
 def test_identities_are_unique() -> None:
     """Two processes on one host are two candidates."""
     assert unique_identity() != unique_identity()
+
+
+@pytest.mark.parametrize("separator", ["_", "-"])
+def test_an_identity_begins_with_the_host(separator: str) -> None:
+    """Whatever separates the random part: the dash is for names of LeaseCandidates."""
+    assert host_of(unique_identity(separator)) == socket.gethostname()
+    assert host_of(f"pod-of_another{separator}kind") == f"pod-of_another{separator}kind"

@@ -1,5 +1,6 @@
 """Schedulers and SchedulingProfiles as tests write them."""
 
+import asyncio
 from base64 import b64encode
 from io import BytesIO
 from typing import Any
@@ -89,12 +90,9 @@ def planned(
     **namespaces: dict[str, str],
 ) -> ConfigurationPlan:
     """The plan for a cluster with these objects."""
-    return plan(
-        [each for each in objects if isinstance(each, Scheduler)],
-        [each for each in objects if isinstance(each, SchedulingProfile)],
-        namespaces,
-        wheels or {},
-    )
+    schedulers = [each for each in objects if isinstance(each, Scheduler)]
+    profiles = [each for each in objects if isinstance(each, SchedulingProfile)]
+    return asyncio.run(plan(schedulers, profiles, namespaces, wheels or {}))
 
 
 def _metadata(name: str, namespace: str, created: int) -> Json:

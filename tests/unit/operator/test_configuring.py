@@ -1,5 +1,6 @@
 """What instances run with, and what becomes of the profiles that others own."""
 
+import asyncio
 import json
 from copy import deepcopy
 from pathlib import Path
@@ -21,6 +22,9 @@ from tests.unit.operator.objects import make_profile, make_scheduler, planned
 BASE = Path(__file__).parents[3] / "deploy" / "base"
 ALL: dict[str, Any] = {"profileSelector": {}}
 UNLIMITED: dict[str, Any] = {**ALL, "profilePermissions": "All"}
+HOSTILE: dict[str, Any] = {
+    "plugins": {"score": {"enabled": [{"name": f"NodeResourcesFi{i}"} for i in range(1000)]}}
+}
 FORBIDDEN: dict[str, tuple[dict[str, Any], str]] = {
     **{
         f"without {name} at {point}": (
@@ -274,7 +278,7 @@ def test_names_of_other_schedulers_are_refused() -> None:
     default.status["inForce"] = {"schedulerName": "default-scheduler"}
     reserved = {"theirs": "Lease kube-system/theirs", "held": "Lease kube-system/held"}
 
-    found = plan([make_scheduler(**ALL)], [new, old, default], {}, {}, reserved)
+    found = asyncio.run(plan([make_scheduler(**ALL)], [new, old, default], {}, {}, reserved))
 
     assert names_of(found) == ["stowage", "held"]
     assert {key.name: verdict.reason for key, verdict in found.verdicts.items()} == {
@@ -770,3 +774,33 @@ def test_nothing_a_team_writes_stops_the_others(spec: dict[str, Any]) -> None:
     plan = planned(make_scheduler(**ALL), make_profile("odd", **spec), make_profile("z", created=1))
 
     assert {"stowage", "z"} <= set(names_of(plan))
+
+
+def test_others_have_their_turn_between_two_verdicts() -> None:
+    """Many expensive profiles of one team stop neither the lease nor the probes."""
+    profiles = [make_profile(f"p{number}", **HOSTILE) for number in range(5)]
+
+    async def story() -> int:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        await plan([make_scheduler(**ALL)], profiles, {}, {})
+        counting.cancel()
+        return turns
+
+    assert asyncio.run(story()) >= len(profiles)
+
+
+def test_after_many_problems_no_name_is_suggested() -> None:
+    """A suggestion costs half a millisecond, and a profile may have thousands of wrong names."""
+    found = planned(make_scheduler(**ALL), make_profile("p", **HOSTILE))
+    [verdict] = found.verdicts.values()
+
+    suggested = [problem for problem in verdict.problems if "did you mean" in problem.message]
+    assert (len(verdict.problems), len(suggested)) == (1000, 20)

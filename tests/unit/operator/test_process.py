@@ -3,11 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
+from threading import Event
 
 import pytest
 
+from apistub.sandbox import Sandbox
+from e2e.support.loops import LoopThread
+from scheduler.clock import SystemClock
+from scheduler.daemon.client.connection import load_connection
 from scheduler.daemon.client.errors import NotFoundError
-from scheduler.operator.process import WATCHED, serve_health, watch
+from scheduler.daemon.client.session import ApiSession
+from scheduler.operator.process import WATCHED, elector_of, serve_health, watch
 from tests.support.clock import FakeClock
 from tests.support.ports import free_port, has_ipv6
 from tests.support.virtual_time import run_in
@@ -40,6 +47,37 @@ class FakeSession:
         if isinstance(found, Exception):
             raise found
         yield FakeLines(found)
+
+
+def test_the_lease_is_renewed_while_a_reconcile_computes(tmp_path: Path) -> None:
+    """A loop that stands still for one long step does not hand the lease to another replica."""
+    with LoopThread("api server") as elsewhere:
+        sandbox = elsewhere.run(Sandbox.start())
+        kubeconfig = tmp_path / "kubeconfig"
+        sandbox.write_kubeconfig(kubeconfig)
+
+        async def story() -> tuple[str, str]:
+            clock = SystemClock()
+            connection = await load_connection(kubeconfig=str(kubeconfig), context="", clock=clock)
+            async with ApiSession(connection, clock=clock) as session:
+                elector = elector_of(session, connection, "kube-system", clock)
+                running = asyncio.create_task(elector.run())
+                await elector.wait_leading()
+                before = renewed()
+                Event().wait(2.5)  # a step of the loop, longer than the retry period
+                during = renewed()
+                running.cancel()
+                await asyncio.wait({running})
+                return before, during
+
+        def renewed() -> str:
+            lease = sandbox.get("leases.coordination.k8s.io", "stowage-operator", "kube-system")
+            return str(lease["spec"]["renewTime"])
+
+        before, during = asyncio.run(story())
+        elsewhere.run(sandbox.stop())
+
+    assert before != during
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])

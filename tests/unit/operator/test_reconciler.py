@@ -52,6 +52,20 @@ def test_an_instance_is_made_and_then_left_alone() -> None:
     assert world.cluster.status(scheduler)["observedGeneration"] == 3
 
 
+@pytest.mark.parametrize("separator", ["_", "-"])
+def test_the_leader_is_the_pod_that_holds_the_lease(separator: str) -> None:
+    """With CoordinatedLeaderElection a dash separates the random part of its identity."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    holder = f"stowage-7d9c{separator}0b5a8f4e-6c1d-4e2f-9a3b-5c7d8e9f0a1b"
+    lease = Reference("coordination.k8s.io/v1", "Lease", "stowage", "stowage")
+    world.cluster.objects[lease] = {"spec": {"holderIdentity": holder}}
+
+    world.reconcile()
+
+    assert world.cluster.status(scheduler)["leader"] == "stowage-7d9c"
+
+
 def test_the_finalizer_comes_first() -> None:
     """Before anything is made that has no owner."""
     cluster = FakeCluster(make_scheduler(finalizers=()))
