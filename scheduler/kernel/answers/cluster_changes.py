@@ -1,6 +1,7 @@
 """Finds the smallest changes of nodes and their pods that would make a pod fit."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -71,7 +72,7 @@ def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | 
 
 
 def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """Yield the fewest pods to evict from one node, of any priority."""
+    """Yield the fewest pods to evict from one node, of any priority (see `Trials.gets_room_of`)."""
     found = every.found
     if every.outright or found.attempt is None or found.verdicts is None:
         return
@@ -84,7 +85,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
     dry_run = DryRun(
         found.diagnosis(every.snapshot),
         every.snapshot,
-        Importance(),
+        Importance(partial(_priority, trials)),
         Budgets(),
         trials.nominated or NominatedPods(),
         below=_ANY_PRIORITY,
@@ -107,6 +108,11 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
             yield trials.change(edits, rows_without(needed))
             return
         yield None
+
+
+def _priority(trials: Trials, other: PodInfo) -> int:
+    """Return the priority of a pod that may be evicted; of others, one that no eviction reaches."""
+    return other.priority if trials.gets_room_of(other) else _ANY_PRIORITY
 
 
 def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:

@@ -107,6 +107,16 @@ class Trials:
             return nullcontext()
         return self.devices.devices_of(name, like, world)
 
+    def gets_room_of(self, other: PodInfo) -> bool:
+        """Whether the pod may have the room of another pod if that one is evicted.
+
+        It may not if the other is terminating already, or comes back to the same node. Nor if a
+        controller creates the other again with a higher priority: that pod is scheduled first.
+        """
+        if other.is_terminating or other.is_tied_to_node:
+            return False
+        return other.controller is None or other.priority <= self.pod.priority
+
     def change(self, edits: Sequence[Edit], rows: Indices) -> SuggestedChange:
         """Build the change after which the pod fits on some rows."""
         names = self.snapshot.table.names

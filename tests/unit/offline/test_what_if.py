@@ -257,6 +257,31 @@ def test_what_is_deleted_is_gone() -> None:
     assert homeless(found) == {"bare": NOBODY_MAKES_IT}
 
 
+@pytest.mark.parametrize(
+    ("owner", "priority", "expected"),
+    [
+        (("ReplicaSet", "rs"), 5, {"victim": ("a", "a")}),
+        (("ReplicaSet", "rs"), 0, {"waiting": (None, "a")}),
+        (("Node", "a"), 0, {}),
+    ],
+    ids=["its replacement comes first", "the waiting pod comes first", "static"],
+)
+def test_a_deleted_pod_is_created_again_by_its_controller(
+    owner: tuple[str, str], priority: int, expected: dict[str, tuple[str | None, str]]
+) -> None:
+    """It may take its room again."""
+    objects = read(
+        node_manifest("a", allocatable={"cpu": "1"}),
+        owned("victim", *owner, "a", requests={"cpu": "1"}, priority=priority),
+        pod_manifest("waiting", requests={"cpu": "1"}),
+    )
+
+    found = asked(objects, partial(changed.delete, what="pod/victim"))
+
+    assert moves(found) == expected
+    assert len(found.placements) + len(found.homeless) == 2 - (owner[0] == "Node")
+
+
 def test_applied_objects_replace_those_of_the_same_name() -> None:
     """A Deployment's pods are made anew; a pod keeps its node; a node gets larger."""
     objects = read(
