@@ -130,8 +130,8 @@ def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | N
     trials.untried_nodes = len(kinds[_NODES_TRIED:])
 
 
-def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
-    """Return how many copies of a node must be added for a number of equal pods.
+def nodes_for_all(trials: Trials, like: str, pods: Sequence[PodInfo]) -> int | None:
+    """Return how many copies of a node must be added for some pods that are alike.
 
     The pods are placed one after the other, each on the first feasible node; for a pod that fits
     nowhere another node is added. None if that does not help, or no trials are left.
@@ -139,17 +139,19 @@ def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
     world, node = trials.snapshot.copy(), trials.snapshot.node(trials.snapshot.table.row_of[like])
     nodes = 0
     try:
-        for number in range(pods):
-            rows = trials.rows(snapshot=world)
-            if not len(rows):
-                nodes += 1
-                added = _like(node, world)
-                world.update([NodeSet(blank_info(added), added)])
-                rows = trials.rows(snapshot=world)
-            if not len(rows):
-                return None
-            name = world.table.names[int(rows[0])]
-            world.update([PodAdded(_numbered(trials.pod, number).on_node(name))])
+        with trials.on_new_nodes(world):
+            for number, pod in enumerate(pods):
+                rows = trials.rows(snapshot=world, pod=pod)
+                if not len(rows):
+                    nodes += 1
+                    added = _like(node, world)
+                    world.update([NodeSet(blank_info(added), added)])
+                    trials.give_drivers(added.metadata.name, like)
+                    rows = trials.rows(snapshot=world, pod=pod)
+                if not len(rows):
+                    return None
+                name = world.table.names[int(rows[0])]
+                world.update([PodAdded(_numbered(pod, number).on_node(name))])
     except TrialsSpentError:
         return None
     return nodes

@@ -220,12 +220,14 @@ def print_text(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOption
     outcome = ExplainResult()
     reports = _reports(asked, explainer, wanted, outcome)
     together = _Together(asked, wanted)
+    by_key = {pod.key: pod for pod in asked.pods}
     for report in reports:
         for_all, placements = None, None
         if report.others:
-            for_all = explainer.nodes_for_all(report.pod, report.answer, 1 + len(report.others))
+            alike = [by_key[key] for key in (report.pod.key, *report.others)]
+            for_all = explainer.nodes_for_all(report.answer, alike)
             if best_nodes(report.answer) and not report.pod.node_name:
-                placements = together.of({report.pod.key, *report.others})
+                placements = together.of({pod.key for pod in alike})
         print_report(
             msgspec.structs.replace(
                 report, for_all=for_all, together=placements, group=together.group_of(report.pod)

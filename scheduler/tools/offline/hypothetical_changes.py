@@ -131,7 +131,7 @@ def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
         objects.nodes.append(added)
         for kind, found in drivers:
             if found.metadata.name == like:
-                objects.watched.append((kind, replace(found, metadata=added.metadata)))
+                objects.watched.append((kind, found.of(name)))
         objects.watched += ((SLICE, each) for each in slices_like(slices, like, name))
     return []
 
