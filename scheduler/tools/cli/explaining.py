@@ -6,7 +6,6 @@ from functools import partial
 from os.path import isfile
 from typing import Final
 
-import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
@@ -22,6 +21,7 @@ from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.options import print_page
 from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page
@@ -234,7 +234,7 @@ def print_text(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOption
             )
         )
     if not reports:
-        click.echo("No pod waits for a node.")
+        echo("No pod waits for a node.")
     return outcome
 
 

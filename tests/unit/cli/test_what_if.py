@@ -63,7 +63,7 @@ def test_text_says_the_same_to_people(cluster: str) -> None:
     assert "1 pod would be homeless: 0/2 nodes are available" in text
     assert "  default/web-0\n" in text
     assert "all        75% -> 38%" in text
-    assert "No pod moves" in run("-f", cluster, "--delete", "pod/web-0").stdout
+    assert "No pod moves" in run("-f", cluster, "--delete", "rs/web").stdout
 
 
 def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
