@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.api.taints import UNSCHEDULABLE_TAINT
+from scheduler.api.taints import UNSCHEDULABLE_TAINT, Tolerations
 from scheduler.kernel.answers.checks import EveryCheck, shortage
 from scheduler.kernel.answers.device_changes import rows_if_free
 from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
@@ -21,7 +22,7 @@ from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.plugins.node_affinity import NodeAffinity
 from scheduler.kernel.plugins.node_unschedulable import NodeUnschedulable
-from scheduler.kernel.plugins.taint_toleration import TaintToleration
+from scheduler.kernel.plugins.taint_toleration import TaintToleration, untolerated
 from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.candidates import Candidates
 from scheduler.kernel.preemption.dry_run import DryRun
@@ -43,7 +44,8 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | No
     """Yield the uncordoning of a node that is rejected only for being cordoned."""
     rows = every.rejected_by_none_but(NodeUnschedulable.NAME, TaintToleration.NAME)
     rows = np.intersect1d(rows, every.rejected_by(NodeUnschedulable.NAME))
-    for row in rows[:_NODES_TRIED].tolist():
+    order = np.argsort(_has_other_taint(every, rows), kind="stable")
+    for row in rows[order[:_NODES_TRIED]].tolist():
         node = every.snapshot.node(row)
         # The control plane removes the taint of a cordoned node too.
         taints = [t for t in node.spec.taints if t.key != UNSCHEDULABLE_TAINT.key]
@@ -53,6 +55,16 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | No
             yield change_of([Uncordon(node.metadata.name)], found)
             return
         yield None
+
+
+def _has_other_taint(every: EveryCheck, rows: Indices) -> NDArray[np.bool_]:
+    """Return by row whether an untolerated taint is left after the node is uncordoned."""
+    table, tolerations = every.snapshot.table, Tolerations(every.pod.spec.tolerations)
+    numbers, places = np.unique(table.taint_set[rows], return_inverse=True)
+    of_sets = (untolerated(table.taint_sets.values[each], tolerations) for each in numbers.tolist())
+    left = [any(each.key != UNSCHEDULABLE_TAINT.key for each in taints) for taints in of_sets]
+    found: NDArray[np.bool_] = np.array(left, np.bool_)[places]
+    return found
 
 
 def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:

@@ -17,7 +17,7 @@ from scheduler.api.objects import (
     Taint,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.edits import AddNodes, DropRule, LowerRequest, SetLabel
+from scheduler.kernel.answers.edits import AddNodes, DropRule, LowerRequest, SetLabel, Uncordon
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
 from scheduler.kernel.answers.why import MOST_TRIALS, Depth, Whys, explained
@@ -216,6 +216,21 @@ def test_of_a_new_node_that_helps_nothing_is_left_untried() -> None:
 
     assert any(isinstance(e, AddNodes) for c in answer.changes or () for e in c.edits)
     assert answer.untried_nodes is UNSET
+
+
+def test_a_cordoned_node_is_found_behind_hopeless_ones() -> None:
+    """Those with another taint are tried last."""
+    cordon = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+    bad = Taint("bad", "", "NoSchedule")
+    nodes = [
+        make_node(f"n{i}", unschedulable=True, taints=[cordon, bad] if i < 9 else [cordon])
+        for i in range(10)
+    ]
+
+    answer = added(Whys(), make_snapshot(nodes))
+
+    edits = [edit for change in answer.changes or () for edit in change.edits]
+    assert [edit for edit in edits if isinstance(edit, Uncordon)] == [Uncordon("n9")]
 
 
 @pytest.mark.parametrize(
