@@ -218,6 +218,20 @@ def test_of_a_new_node_that_helps_nothing_is_left_untried() -> None:
     assert answer.untried_nodes is UNSET
 
 
+@pytest.mark.parametrize(
+    ("free", "at_most"), [("5Mi", 4 * 2**20), ("4Mi", 4 * 2**20), ("1Mi", 0), ("0", 0)]
+)
+def test_huge_pages_are_lowered_by_whole_pages(free: str, at_most: int) -> None:
+    """The API server takes multiples of the page size only."""
+    pages = "hugepages-2Mi"
+    pod = make_pod_info("p", requests={pages: "6Mi"})
+
+    answer = added(Whys(), make_snapshot([make_node("n", allocatable={pages: free})]), pod=pod)
+
+    edits = [edit for change in answer.changes or () for edit in change.edits]
+    assert LowerRequest(pages, str(6 * 2**20), str(at_most)) in edits
+
+
 def test_a_cordoned_node_is_found_behind_hopeless_ones() -> None:
     """Those with another taint are tried last."""
     cordon = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
