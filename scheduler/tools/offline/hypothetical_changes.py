@@ -33,6 +33,7 @@ _NODE: Final = "Node"
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 _HASH: Final = "pod-template-hash"
 _BY_DEPLOYMENT: Final = "Deployment"
+_OF_EACH_NODE: Final = "DaemonSet"
 _POD: Final = "Pod"
 _KINDS: Final = {
     kind.lower(): kind
@@ -42,7 +43,7 @@ _KINDS: Final = {
         "ReplicationController",
         "StatefulSet",
         "Job",
-        "DaemonSet",
+        _OF_EACH_NODE,
         _POD,
     )
 }
@@ -156,9 +157,11 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
     pods without a node, then the newest. Pods that are being deleted do not count.
 
     Raises:
-        InputError: the workload has no pods.
+        InputError: the workload has no pods, or is a DaemonSet.
     """
     about = f"--scale {workload}"
+    if _parts(workload, about)[0] == _OF_EACH_NODE:
+        raise InputError(f"{about}: a DaemonSet has one pod for each node, and no replicas")
     members = _members(objects, workload, about)
     if not members:
         meant = _did_you_mean(objects, workload, about)

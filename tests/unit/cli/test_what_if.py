@@ -85,6 +85,7 @@ def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
         (("--scale", "deploy/web=-1"), "expected KIND/[NAMESPACE/]NAME=N"),
         (("--scale", "deploy/web=²"), "expected KIND/[NAMESPACE/]NAME=N"),
         (("--scale", "deploy/web=1000001"), "expected at most 100000 pods"),
+        (("--scale", f"deploy/web={'9' * 5000}"), "expected at most 100000 pods"),
         (("--drain", "a", "--context", "x"), "-f asks files"),
         (("--apply", "no-such-file"), "no-such-file: cannot be read"),
     ],

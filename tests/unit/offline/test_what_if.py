@@ -356,6 +356,7 @@ def test_an_applied_pod_of_a_workload_replaces_no_other() -> None:
             partial(changed.scale, workload="deploy/x", replicas=1),
             "no pod that others could",
         ),
+        (partial(changed.scale, workload="ds/web", replicas=1), "a DaemonSet has one pod for each"),
         (partial(changed.scale, workload="web", replicas=1), "expected KIND/"),
         (partial(changed.scale, workload="gadget/web", replicas=1), "expected KIND/"),
         (
