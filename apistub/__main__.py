@@ -13,6 +13,7 @@ from apistub.samples import sample_node
 from apistub.sandbox import Sandbox, Settings
 from apistub.storage.timestamps import time_text
 from scheduler.clock import SystemClock
+from scheduler.tools.cli.echo import echo
 
 NOTICE: Final = (
     "This is Stowage's stand-in for a Kubernetes API server. It lives in memory, "
@@ -41,7 +42,7 @@ def main(host: str, port: int, kubeconfig_path: Path | None, nodes: int) -> None
 
 
 async def _serve(settings: Settings, kubeconfig_path: Path | None, nodes: int) -> None:
-    click.echo(NOTICE)
+    echo(NOTICE)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,8 +58,8 @@ async def _serve(settings: Settings, kubeconfig_path: Path | None, nodes: int) -
         sandbox.create(*(sample_node(index, ready_since=now) for index in range(nodes)))
         if kubeconfig_path is not None:
             sandbox.write_kubeconfig(kubeconfig_path)
-            click.echo(f"kubeconfig written to {kubeconfig_path}")
-        click.echo(f"{LISTENING}{sandbox.url}")
+            echo(f"kubeconfig written to {kubeconfig_path}")
+        echo(f"{LISTENING}{sandbox.url}")
         await ended.wait()
 
 

@@ -24,6 +24,7 @@ from apistub.demo.verdict import judge, speed
 from apistub.storage.timestamps import time_text
 from scheduler.api.objects import Node, Pod
 from scheduler.clock import Clock, SystemClock
+from scheduler.tools.cli.echo import echo
 
 _FEWEST_NODES: Final = 12
 _MOST_NODES: Final = 5_000
@@ -79,7 +80,7 @@ def demo(nodes: int, pods: int, seed: int, *, keep: bool) -> None:
     try:
         sys.exit(uvloop.run(_run(nodes, pods, seed, SystemClock(), keep=keep)))
     except DemoError as problem:
-        click.echo(f"stowage demo: {problem}", err=True)
+        echo(f"stowage demo: {problem}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

@@ -21,6 +21,7 @@ from scheduler.api.objects import (
     PodSpec,
     PodStatus,
     Volume,
+    controller_of,
 )
 from scheduler.api.pod_shape import DEVICES, OWN_FIELDS, VOLUMES, PodShape
 from scheduler.api.quantity import QuantityError
@@ -28,6 +29,8 @@ from scheduler.api.selectors import SelectorError
 
 _RESIZE_PENDING: Final = "PodResizePending"
 _KEPT_CONDITIONS: Final = frozenset({"PodScheduled", _RESIZE_PENDING, "DisruptionTarget"})
+_OF_ONE_NODE: Final = frozenset({"DaemonSet", "Node"})
+"""Controllers that create each pod for one node."""
 _storage_of: Final = attrgetter(
     *(field for field in Volume.__struct_fields__ if field not in ("name", "image"))
 )
@@ -134,6 +137,17 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     def priority(self) -> int:
         """spec.priority, 0 when unset."""
         return self.kind.shape.spec.priority or 0
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the pod, and creates it again if it is deleted; None if none."""
+        return controller_of(self.pod.metadata)
+
+    @property
+    def is_tied_to_node(self) -> bool:
+        """Whether no scheduler chose its node: pods of DaemonSets, and static ones of the node."""
+        owner = self.controller
+        return owner is not None and owner.kind in _OF_ONE_NODE
 
     @property
     def group_name(self) -> str:

@@ -124,6 +124,8 @@ NOTHING: Final = Selector(nothing=True)
 _LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _NODE_OPERATORS: Final = frozenset(op.value for op in Operator)
 _INT64: Final = 2**63
+_WHOLE: Final = re.compile(r"([-+]?)0*([0-9]{1,19})").fullmatch
+"""Longer numbers are no int64, and Python refuses to read those of thousands of digits."""
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?").fullmatch
 _EXPECTED: Final = {
     Operator.IN: "values of labels",
@@ -142,12 +144,10 @@ def is_label_value(text: str) -> bool:
 
 def parse_int64(text: str | None) -> int | None:
     """Parse a decimal number; None if the text is no signed 64-bit integer."""
-    if text is None or not text.removeprefix("-").removeprefix("+").isascii():
+    found = _WHOLE(text or "")
+    if found is None:
         return None
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not digits.isdigit():
-        return None
-    number = int(text)
+    number = int("".join(found.groups()))
     return number if -_INT64 <= number < _INT64 else None
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.api.objects import (
     AnnotatedMeta,
@@ -229,6 +230,10 @@ class CSINode(ApiStruct, frozen=True):
     def migrated_plugins(self) -> frozenset[str]:
         """The in-tree plugins whose volumes the node mounts through CSI drivers."""
         return frozenset(self.migration.split(","))
+
+    def of(self, node: str) -> "CSINode":
+        """The drivers of a new node, which are the same as these."""
+        return replace(self, metadata=replace(self.metadata, name=node, uid=f"csi-of-{node}"))
 
 
 class _CSIDriverSpec(ApiStruct, frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from scheduler.api.objects import NodeSelectorRequirement, NodeSelectorTerm
+from scheduler.api.selectors import parse_int64
 from scheduler.config.args import (
     DefaultPreemptionArgs,
     DefaultSpreadConstraint,
@@ -31,8 +32,6 @@ from scheduler.config.walker import not_among, shown
 
 _PERCENT_MAX: Final = 100
 _SCORE_MAX: Final = 10
-_INT64: Final = range(-(2**63), 2**63)
-_INT64_DIGITS: Final = 19
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
@@ -257,7 +256,7 @@ def _label_requirement(
 
 
 def _label_requirement_value(operator: str, value: str, path: Path, problems: Problems) -> None:
-    if operator in ("Gt", "Lt") and not _is_int64(value):
+    if operator in ("Gt", "Lt") and parse_int64(value) is None:
         problems.add(path, f"expected a whole number as text, got {shown(value)}")
     error = label_value_error(value)
     if error is not None:
@@ -269,17 +268,6 @@ def _wrong_count(
 ) -> None:
     message = f"expected {expected} with operator {requirement.operator}"
     problems.add((*path, "values"), f"{message}, got {len(requirement.values)}")
-
-
-def _is_int64(text: str) -> bool:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
-        return False
-    # Python refuses thousands of digits, leading zeros included.
-    significant = digits.lstrip("0") or "0"
-    if len(significant) > _INT64_DIGITS:
-        return False
-    return int(text[: len(text) - len(digits)] + significant) in _INT64
 
 
 def _check_label_key(key: str, path: Path, problems: Problems) -> None:

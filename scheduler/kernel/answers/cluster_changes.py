@@ -1,15 +1,17 @@
 """Finds the smallest changes of nodes and their pods that would make a pod fit."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.api.taints import UNSCHEDULABLE_TAINT
+from scheduler.api.taints import UNSCHEDULABLE_TAINT, Tolerations
 from scheduler.kernel.answers.checks import EveryCheck, shortage
 from scheduler.kernel.answers.device_changes import rows_if_free
 from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
@@ -20,7 +22,7 @@ from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.plugins.node_affinity import NodeAffinity
 from scheduler.kernel.plugins.node_unschedulable import NodeUnschedulable
-from scheduler.kernel.plugins.taint_toleration import TaintToleration
+from scheduler.kernel.plugins.taint_toleration import TaintToleration, untolerated
 from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.candidates import Candidates
 from scheduler.kernel.preemption.dry_run import DryRun
@@ -42,7 +44,8 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | No
     """Yield the uncordoning of a node that is rejected only for being cordoned."""
     rows = every.rejected_by_none_but(NodeUnschedulable.NAME, TaintToleration.NAME)
     rows = np.intersect1d(rows, every.rejected_by(NodeUnschedulable.NAME))
-    for row in rows[:_NODES_TRIED].tolist():
+    order = np.argsort(_has_other_taint(every, rows), kind="stable")
+    for row in rows[order[:_NODES_TRIED]].tolist():
         node = every.snapshot.node(row)
         # The control plane removes the taint of a cordoned node too.
         taints = [t for t in node.spec.taints if t.key != UNSCHEDULABLE_TAINT.key]
@@ -52,6 +55,16 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | No
             yield change_of([Uncordon(node.metadata.name)], found)
             return
         yield None
+
+
+def _has_other_taint(every: EveryCheck, rows: Indices) -> NDArray[np.bool_]:
+    """Return by row whether an untolerated taint is left after the node is uncordoned."""
+    table, tolerations = every.snapshot.table, Tolerations(every.pod.spec.tolerations)
+    numbers, places = np.unique(table.taint_set[rows], return_inverse=True)
+    of_sets = (untolerated(table.taint_sets.values[each], tolerations) for each in numbers.tolist())
+    left = [any(each.key != UNSCHEDULABLE_TAINT.key for each in taints) for taints in of_sets]
+    found: NDArray[np.bool_] = np.array(left, np.bool_)[places]
+    return found
 
 
 def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
@@ -71,7 +84,7 @@ def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | 
 
 
 def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """Yield the fewest pods to evict from one node, of any priority."""
+    """Yield the fewest pods to evict from one node, of any priority (see `Trials.gets_room_of`)."""
     found = every.found
     if every.outright or found.attempt is None or found.verdicts is None:
         return
@@ -84,7 +97,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
     dry_run = DryRun(
         found.diagnosis(every.snapshot),
         every.snapshot,
-        Importance(),
+        Importance(partial(_priority, trials)),
         Budgets(),
         trials.nominated or NominatedPods(),
         below=_ANY_PRIORITY,
@@ -109,6 +122,11 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
         yield None
 
 
+def _priority(trials: Trials, other: PodInfo) -> int:
+    """Return the priority of a pod that may be evicted; of others, one that no eviction reaches."""
+    return other.priority if trials.gets_room_of(other) else _ANY_PRIORITY
+
+
 def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """Yield the addition of a copy of the smallest node that would be feasible if empty."""
     rows = _clearable(every, every.snapshot.table.live_rows())
@@ -124,8 +142,8 @@ def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | N
     trials.untried_nodes = len(kinds[_NODES_TRIED:])
 
 
-def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
-    """Return how many copies of a node must be added for a number of equal pods.
+def nodes_for_all(trials: Trials, like: str, pods: Sequence[PodInfo]) -> int | None:
+    """Return how many copies of a node must be added for some pods that are alike.
 
     The pods are placed one after the other, each on the first feasible node; for a pod that fits
     nowhere another node is added. None if that does not help, or no trials are left.
@@ -133,17 +151,19 @@ def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
     world, node = trials.snapshot.copy(), trials.snapshot.node(trials.snapshot.table.row_of[like])
     nodes = 0
     try:
-        for number in range(pods):
-            rows = trials.rows(snapshot=world)
-            if not len(rows):
-                nodes += 1
-                added = _like(node, world)
-                world.update([NodeSet(blank_info(added), added)])
-                rows = trials.rows(snapshot=world)
-            if not len(rows):
-                return None
-            name = world.table.names[int(rows[0])]
-            world.update([PodAdded(_numbered(trials.pod, number).on_node(name))])
+        with trials.on_new_nodes(world):
+            for number, pod in enumerate(pods):
+                rows = trials.rows(snapshot=world, pod=pod)
+                if not len(rows):
+                    nodes += 1
+                    added = _like(node, world)
+                    world.update([NodeSet(blank_info(added), added)])
+                    trials.give_drivers(added.metadata.name, like)
+                    rows = trials.rows(snapshot=world, pod=pod)
+                if not len(rows):
+                    return None
+                name = world.table.names[int(rows[0])]
+                world.update([PodAdded(_numbered(pod, number).on_node(name))])
     except TrialsSpentError:
         return None
     return nodes

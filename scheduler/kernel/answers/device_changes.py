@@ -1,6 +1,7 @@
 """Finds the smallest changes of claims that would get a pod its devices."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -117,14 +118,12 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
     rows = every.rejected_by_none_but(_NAME, NodeResourcesFit.NAME)
     devices = hypothetical.catalog.devices
     to_allocate, world = decision.claims_to_allocate, every.world
-    nodes = devices.examination(to_allocate, world).to_free(rows, _NODES_FREED)
-    wanted = {uid for node in nodes for uid in node.claims}
-    known = {
-        c.metadata.uid: c for c in hypothetical.catalog.claims.values() if c.metadata.uid in wanted
-    }
+    known = {claim.metadata.uid: claim for claim in hypothetical.catalog.claims.values()}
+    may_free = partial(_may_free, trials, known)
+    nodes = devices.examination(to_allocate, world).to_free(rows, _NODES_FREED, may_free)
     best: SuggestedChange | None = None
     for node in nodes:
-        claims = [known[uid] for uid in node.claims if uid in known][:_MOST_FREED]
+        claims = [known[uid] for uid in node.claims][:_MOST_FREED]
         if not claims or (best is not None and len(claims) >= len(best.edits)):
             continue
 
@@ -140,6 +139,15 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
         yield None
     if best is not None:
         yield best
+
+
+def _may_free(trials: Trials, known: Mapping[str, ResourceClaim], uid: str, row: int) -> bool:
+    """Whether the pod may have a claim's devices if the claim's pods on a row are evicted."""
+    if uid not in known:
+        return False
+    pods = trials.snapshot.info(row).pods
+    users = (pods[user.uid] for user in known[uid].status.reserved_for if user.uid in pods)
+    return all(map(trials.gets_room_of, users))
 
 
 def _allocated_elsewhere(

@@ -24,6 +24,7 @@ from scheduler.kernel.answers.estimate import (
 )
 from scheduler.kernel.answers.extender_results import BlockingExtenders, ExtenderResults
 from scheduler.kernel.answers.hypothetical_devices import hypothetical_devices
+from scheduler.kernel.answers.hypothetical_nodes import HypotheticalNodes
 from scheduler.kernel.answers.judgement import (
     TOLD,
     NodeNames,
@@ -118,7 +119,12 @@ class Explainer:
         self._wall = wall
         self._estimates: dict[object, Estimate | None] = {}
         self._asked: _Asked | None = None
-        self._whys = Whys(partial(hypothetical_devices, engine), lambda: engine.core.frameworks)
+        self._new_nodes = partial(HypotheticalNodes, engine.services, engine.core.states)
+        self._whys = Whys(
+            partial(hypothetical_devices, engine),
+            lambda: engine.core.frameworks,
+            self._new_nodes,
+        )
         self._nodes = NodeNames()
 
     def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:
@@ -155,10 +161,10 @@ class Explainer:
             self._estimates[key] = finished(estimate(self._engine, framework, pod, now))
         return self._estimates[key]
 
-    def nodes_for_all(self, pod: PodInfo, answer: PodAnswer, pods: int) -> AddNodes | None:
-        """Return how many nodes must be added so that several equal pods fit, or None.
+    def nodes_for_all(self, answer: PodAnswer, pods: Sequence[PodInfo]) -> AddNodes | None:
+        """Return how many nodes must be added so that several pods fit, or None.
 
-        `answer` is about `pod` and has changes; `pods` is the number of pods like it.
+        `answer` is about each of the pods, and has changes.
         """
         likes = [
             edit.like
@@ -169,7 +175,11 @@ class Explainer:
         if not likes:
             return None
         trials = Trials(
-            self._framework_of(pod), pod, self._core.snapshot, self._core.queue.nominator
+            self._framework_of(pods[0]),
+            pods[0],
+            self._core.snapshot,
+            self._core.queue.nominator,
+            nodes=self._new_nodes(),
         )
         trials.left = _TRIALS_FOR_ALL
         count = nodes_for_all(trials, likes[0], pods)

@@ -10,7 +10,7 @@ from scheduler.kernel.answers.checks import EveryCheck
 from scheduler.kernel.answers.model import ForeignPods
 from scheduler.kernel.framework.obstacles import EXAMPLES, PodOnNode
 from scheduler.kernel.framework.runtime import Framework
-from scheduler.kernel.plugins.node_ownership import NodeOwnership, has_a_node_of_its_own
+from scheduler.kernel.plugins.node_ownership import NodeOwnership
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.snapshot import Snapshot
 
@@ -46,9 +46,9 @@ def foreign_pods(
 
 
 def _movable(snapshot: Snapshot, row: int) -> Iterator[PodInfo]:
-    """Return the pods on a node that are not tied to it (see `has_a_node_of_its_own`)."""
+    """Return the pods on a node that are not tied to it (see `PodInfo.is_tied_to_node`)."""
     pods = snapshot.info(row).pods.values()
-    return (pod for pod in pods if not has_a_node_of_its_own(pod))
+    return (pod for pod in pods if not pod.is_tied_to_node)
 
 
 def _is_foreign(pod: PodInfo, own_names: Collection[str]) -> bool:

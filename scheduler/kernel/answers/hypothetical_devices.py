@@ -68,17 +68,6 @@ class HypotheticalDevices:
             yield
 
     @contextmanager
-    def devices_of(self, node: str, like: str, snapshot: Snapshot) -> Iterator[None]:
-        """Give a new node the devices of the node `like` within the context, other nodes none.
-
-        Raises:
-            PluginError: the catalog cannot be forked.
-        """
-        states = self._states.with_own(ClaimCatalog, lambda known: known.for_new_node(like, node))
-        with self._services.on_fork(snapshot, states):
-            yield
-
-    @contextmanager
     def _with(
         self, changes: Sequence[tuple[ObjectKind, Any, Any]], snapshot: Snapshot
     ) -> Iterator[None]:

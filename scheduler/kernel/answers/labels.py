@@ -1,6 +1,5 @@
 """Finds the fewest labels that each node lacks to satisfy a pod."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -9,17 +8,32 @@ from numpy.typing import NDArray
 
 from scheduler.api.objects import NodeSelectorRequirement, NodeSelectorTerm
 from scheduler.api.pods import PodInfo
+from scheduler.api.selectors import is_label_value, parse_int64
 from scheduler.kernel.answers.edits import SetLabel
 from scheduler.kernel.plugins.label_obstacles import satisfied
 from scheduler.kernel.plugins.node_predicates import required_terms
 from scheduler.kernel.snapshot import Snapshot
 
-_NOT_TO_BE_SET: Final = frozenset({"kubernetes.io/hostname"})
+_FACTS: Final = frozenset(
+    {
+        "kubernetes.io/arch",
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "node.kubernetes.io/instance-type",
+        "node.kubernetes.io/windows-build",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "failure-domain.beta.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+    }
+)
+"""Labels that state facts about the machine; the kubelet or the cloud sets them."""
 _ANY_VALUE: Final = "true"
 _HOPELESS: Final = 1_000
 _IN: Final = "In"
-_WHOLE: Final = re.compile(r"[-+]?[0-9]+")
-"""A whole number as plugins read it; the API server accepts any text."""
 
 
 def fewest_labels(
@@ -41,14 +55,8 @@ def fewest_labels(
             row = int(rows[at])
             choice = choices[int(lacking[:, at].argmin())]
             name = snapshot.table.names[row]
-            yield (
-                row,
-                [
-                    SetLabel(name, *_wanted(each))
-                    for each in choice
-                    if not _has(each, snapshot, row)
-                ],
-            )
+            missing = [each for each in choice if not _has(each, snapshot, row)]
+            yield row, [SetLabel(name, *label) for each in missing if (label := _wanted(each))]
 
 
 def _lacking(
@@ -58,7 +66,7 @@ def _lacking(
     count = np.zeros(len(rows), np.intp)
     for each in choice:
         fails = ~satisfied(NodeSelectorTerm((each,)), snapshot)[rows]
-        count += fails * (1 if _can_be_set(each) else _HOPELESS)
+        count += fails * (_HOPELESS if _wanted(each) is None else 1)
     return count
 
 
@@ -66,32 +74,34 @@ def _has(requirement: NodeSelectorRequirement, snapshot: Snapshot, row: int) -> 
     return bool(satisfied(NodeSelectorTerm((requirement,)), snapshot)[row])
 
 
-def _can_be_set(requirement: NodeSelectorRequirement) -> bool:
-    """Whether a label of a node can be set so that it satisfies the requirement."""
-    if requirement.key in _NOT_TO_BE_SET:
-        return False
+def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None] | None:
+    """Return a label that satisfies the requirement; None if no label does that may be set.
+
+    The value is None to remove the label.
+    """
+    if requirement.key in _FACTS:
+        return None
     match requirement.operator:
         case "In":
-            return bool(requirement.values)
-        case "Gt" | "Lt":
-            return any(map(_WHOLE.fullmatch, requirement.values[:1]))
-        case _:
-            return True
-
-
-def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None]:
-    """Return a label that satisfies the requirement; the value is None to remove the label."""
-    values = sorted(requirement.values)
-    match requirement.operator:
-        case "In":
-            return requirement.key, values[0]
+            values: Iterator[str] = filter(is_label_value, sorted(requirement.values))
         case "Exists":
-            return requirement.key, _ANY_VALUE
+            values = iter((_ANY_VALUE,))
         case "Gt" | "Lt":
-            above = 1 if requirement.operator == "Gt" else -1
-            return requirement.key, str(int(values[0]) + above)
+            values = _beyond(requirement)
         case _:
             return requirement.key, None
+    value = next(values, None)
+    return None if value is None else (requirement.key, value)
+
+
+def _beyond(requirement: NodeSelectorRequirement) -> Iterator[str]:
+    """Yield the nearest number that satisfies Gt or Lt, if a label can have it: without a sign."""
+    bound = parse_int64(requirement.values[0]) if len(requirement.values) == 1 else None
+    if bound is None:
+        return
+    number = bound + (1 if requirement.operator == "Gt" else -1)
+    if number >= 0 and parse_int64(str(number)) is not None:
+        yield str(number)
 
 
 def _terms(pod: PodInfo) -> tuple[NodeSelectorTerm, ...]:

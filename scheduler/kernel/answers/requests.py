@@ -1,12 +1,13 @@
 """Computes a pod's requests, and the specification with a lower request."""
 
+from contextlib import suppress
 from decimal import Decimal
 
 from msgspec.structs import replace
 
 from scheduler.api.objects import Container, PodSpec, Quantity, ResourceRequirements
-from scheduler.api.quantity import MILLI, ceil, parse
-from scheduler.api.resources import CPU
+from scheduler.api.quantity import MILLI, QuantityError, ceil, parse
+from scheduler.api.resources import CPU, HUGEPAGES_PREFIX
 from scheduler.kernel.answers.edits import LowerRequest
 
 
@@ -20,6 +21,15 @@ def least(spec: PodSpec, resource: str) -> int:
     """Return the amount that the pod requests if no container requests any: its overhead."""
     overhead = parse(spec.overhead.get(resource, 0))
     return ceil(overhead * MILLI) if resource == CPU else ceil(overhead)
+
+
+def page_size(resource: str) -> int:
+    """Return the amount of which requests are multiples: the size of a huge page, else 1."""
+    size = 0
+    if resource.startswith(HUGEPAGES_PREFIX):
+        with suppress(QuantityError):
+            size = ceil(parse(resource.removeprefix(HUGEPAGES_PREFIX)))
+    return max(size, 1)
 
 
 def with_request(spec: PodSpec, resource: str, amount: int) -> PodSpec:

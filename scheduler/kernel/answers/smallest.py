@@ -17,7 +17,7 @@ from scheduler.api.taints import Tolerations
 from scheduler.kernel.answers.checks import EveryCheck, shortage
 from scheduler.kernel.answers.edits import AddToleration, DropRule, Edit, LowerRequest
 from scheduler.kernel.answers.model import SuggestedChange
-from scheduler.kernel.answers.requests import amount_of, least, with_request
+from scheduler.kernel.answers.requests import amount_of, least, page_size, with_request
 from scheduler.kernel.answers.rules import rules_of, without_rules
 from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.violations import likely_sets
@@ -169,6 +169,7 @@ def highest(
     while low > first and high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
+    low -= low % page_size(resource)
     return lowered(low) if low > first else None
 
 
@@ -209,7 +210,8 @@ def _edits_for(every: EveryCheck, trials: Trials, row: int) -> list[Edit]:
     }
     if NodeResourcesFit.NAME in against:
         for resource in _wanting(every, here):
-            amount = max(int(_free(every, resource, here)[0]), least(trials.pod.spec, resource))
+            free = int(_free(every, resource, here)[0])
+            amount = max(free - free % page_size(resource), least(trials.pod.spec, resource))
             quantities = quantity(resource, asked[resource]), quantity(resource, amount)
             edits.append(LowerRequest(resource, *quantities))
     if TaintToleration.NAME in against:

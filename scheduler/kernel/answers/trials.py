@@ -10,11 +10,12 @@ import numpy as np
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, PodSpec
-from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pod_shape import DEVICES, VOLUMES
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.edits import Edit
 from scheduler.kernel.answers.hypothetical_devices import HypotheticalDevices
+from scheduler.kernel.answers.hypothetical_nodes import HypotheticalNodes
 from scheduler.kernel.answers.model import Check, SuggestedChange
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -40,12 +41,13 @@ class Trials:
         snapshot: the actual cluster.
         nominated: the nominated pods.
         devices: replaces devices and claims for a trial; None if no plugin reads them.
+        nodes: gives new nodes drivers and devices; None if plugins read neither.
         checks: the filters' rejections of the actual pod, if known.
         left: number of trials left for the present kind of change.
         untried_nodes: number of kinds of new nodes left untried after others did not help.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a pod is judged on
         self,
         framework: Framework,
         pod: PodInfo,
@@ -53,21 +55,29 @@ class Trials:
         nominated: NominatedPods | None,
         devices: HypotheticalDevices | None = None,
         checks: Sequence[Check] = (),
+        *,
+        nodes: HypotheticalNodes | None = None,
     ) -> None:
         self.pod = pod
         self.snapshot = snapshot
         self.nominated = nominated
         self.devices = devices
+        self.nodes = nodes
         self.checks = checks
         self.left = 0
         self.untried_nodes = 0
         self._aside = framework.aside()
         self._world: Snapshot | None = None
 
-    def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Indices:
+    def rows(
+        self,
+        spec: PodSpec | None = None,
+        snapshot: Snapshot | None = None,
+        pod: PodInfo | None = None,
+    ) -> Indices:
         """Return the rows on which the pod would fit; none if a plugin fails.
 
-        Without `spec` the actual pod is tried, without `snapshot` the actual cluster.
+        Without `spec` and `pod` the actual pod is tried, without `snapshot` the actual cluster.
 
         Raises:
             TrialsSpentError: no trials are left.
@@ -75,7 +85,8 @@ class Trials:
         if self.left <= 0:
             raise TrialsSpentError
         self.left -= 1
-        pod = self.pod if spec is None else self.pod.with_spec(spec)
+        pod = self.pod if pod is None else pod
+        pod = pod if spec is None else pod.with_spec(spec)
         world = self.snapshot if snapshot is None else snapshot
         try:
             return self._aside.find_nodes_that_fit(pod, world, self.nominated).feasible_rows()
@@ -85,7 +96,7 @@ class Trials:
     def nodes_with(self, node: Node, like: str = "") -> list[str]:
         """Return the names of feasible nodes after a node is added or changed.
 
-        A new node has the devices of the node `like`.
+        A new node has the devices and CSI drivers of the node `like`.
         """
         world = self._world
         if world is None:
@@ -95,17 +106,43 @@ class Trials:
         before = None if row is None else world.node(row)
         world.update([NodeSet(blank_info(node), node)])
         try:
-            with self._devices_of(name, like, world):
+            with self._with_objects_of(name, like, world):
                 return sorted(world.table.names[row] for row in self.rows(snapshot=world).tolist())
         finally:
             world.update(
                 [NodeRemoved(name) if before is None else NodeSet(blank_info(before), before)]
             )
 
-    def _devices_of(self, name: str, like: str, world: Snapshot) -> AbstractContextManager[None]:
-        if not like or self.devices is None or not self.pod.needs & DEVICES:
+    def on_new_nodes(self, world: Snapshot) -> AbstractContextManager[None]:
+        """Show plugins a changed cluster, with the CSI drivers that new nodes were given."""
+        if self.nodes is None or not self.pod.needs & VOLUMES:
             return nullcontext()
-        return self.devices.devices_of(name, like, world)
+        return self.nodes.shown(world)
+
+    def give_drivers(self, name: str, like: str) -> None:
+        """Give a new node the CSI drivers of the node `like`, if the pod has volumes."""
+        if self.nodes is not None and self.pod.needs & VOLUMES:
+            self.nodes.give_drivers(name, like)
+
+    def _with_objects_of(
+        self, name: str, like: str, world: Snapshot
+    ) -> AbstractContextManager[None]:
+        if not like:
+            return nullcontext()
+        self.give_drivers(name, like)
+        if self.nodes is None or self.devices is None or not self.pod.needs & DEVICES:
+            return self.on_new_nodes(world)
+        return self.nodes.with_devices(name, like, world)
+
+    def gets_room_of(self, other: PodInfo) -> bool:
+        """Whether the pod may have the room of another pod if that one is evicted.
+
+        It may not if the other is terminating already, or comes back to the same node. Nor if a
+        controller creates the other again with a higher priority: that pod is scheduled first.
+        """
+        if other.is_terminating or other.is_tied_to_node:
+            return False
+        return other.controller is None or other.priority <= self.pod.priority
 
     def change(self, edits: Sequence[Edit], rows: Indices) -> SuggestedChange:
         """Build the change after which the pod fits on some rows."""

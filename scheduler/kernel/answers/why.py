@@ -27,6 +27,7 @@ from scheduler.kernel.answers.device_changes import (
 from scheduler.kernel.answers.edits import LowerRequest
 from scheduler.kernel.answers.foreign import foreign_pods
 from scheduler.kernel.answers.hypothetical_devices import HypotheticalDevices, hypothetical_devices
+from scheduler.kernel.answers.hypothetical_nodes import HypotheticalNodes
 from scheduler.kernel.answers.kept import kept_for
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.requests import amount_of
@@ -76,15 +77,18 @@ class Whys:
         self,
         devices: Callable[[], HypotheticalDevices | None] = lambda: None,
         own_names: Callable[[], Collection[str]] = lambda: (),
+        nodes: Callable[[], HypotheticalNodes | None] = lambda: None,
     ) -> None:
         """Begin with an empty cache.
 
         Args:
             devices: returns the object that replaces devices in trials.
             own_names: returns the names of the profiles of this scheduler.
+            nodes: returns the object that gives new nodes drivers and devices in trials.
         """
         self._devices = devices
         self._own_names = own_names
+        self._nodes = nodes
         self._state: object = None
         self._known: dict[object, PodAnswer] = {}
 
@@ -122,6 +126,7 @@ class Whys:
                     found,
                     self._devices(),
                     own_names=self._own_names(),
+                    nodes=self._nodes(),
                 )
             except PluginError:
                 return answer
@@ -149,6 +154,7 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
     devices: HypotheticalDevices | None = None,
     *,
     own_names: Collection[str] = (),
+    nodes: HypotheticalNodes | None = None,
 ) -> PodAnswer:
     """Explain why a pod fits nowhere, and find changes that would make it fit.
 
@@ -170,7 +176,7 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
     )
     if depth is not Depth.CHANGES:
         return answer
-    trials = Trials(framework, pod, snapshot, nominated, devices, checks)
+    trials = Trials(framework, pod, snapshot, nominated, devices, checks, nodes=nodes)
     return finished(_with_changes(answer, every, trials))
 
 
@@ -194,16 +200,21 @@ def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Step
     devices = hypothetical_devices(engine, copy.states)
     pod = pod.on_node("") if pod.node_name else pod
     yield
-    return (yield from copy.steps(_changes_of(framework, pod, copy, devices)))
+    nodes = HypotheticalNodes(engine.services, copy.states)
+    return (yield from copy.steps(_changes_of(framework, pod, copy, devices, nodes)))
 
 
 def _changes_of(
-    framework: Framework, pod: PodInfo, copy: ClusterCopy, devices: HypotheticalDevices | None
+    framework: Framework,
+    pod: PodInfo,
+    copy: ClusterCopy,
+    devices: HypotheticalDevices | None,
+    nodes: HypotheticalNodes,
 ) -> Steps[PodAnswer]:
     every = every_check(framework, pod, copy.world, copy.nominated)
     checks = checks_of(every)
     yield
-    trials = Trials(framework, pod, copy.world, copy.nominated, devices, checks)
+    trials = Trials(framework, pod, copy.world, copy.nominated, devices, checks, nodes=nodes)
     blank = PodAnswer(pod.key, framework.profile_name)
     return (yield from _with_changes(blank, every, trials))
 

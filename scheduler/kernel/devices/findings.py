@@ -184,12 +184,13 @@ class Examination:
         looked = [self._look(ask, "") for ask in self._judging.plan.asks]
         return self._nodes[self._all_of(looked, lambda one: _is_enough(one, one.matching))]
 
-    def to_free(self, rows: Rows, most: int) -> list[Freeing]:
+    def to_free(self, rows: Rows, most: int, may_free: Callable[[str, int], bool]) -> list[Freeing]:
         """Find claims whose release on some of the rows could leave enough devices there.
 
         Args:
             rows: the rows of nodes.
             most: the largest number of nodes; nodes with the fewest missing devices come first.
+            may_free: whether the claim of a UID may be released on a row.
         """
         looked = [self._look(ask, "") for ask in self._judging.plan.asks]
         missing = np.zeros(len(self._nodes), np.intp)
@@ -201,24 +202,27 @@ class Examination:
         indexes = np.flatnonzero(able)
         order = indexes[np.argsort(missing[indexes], kind="stable")[:most]]
         return [
-            Freeing(int(self._nodes[index]), self._holders_on(index, looked))
+            Freeing(int(self._nodes[index]), self._holders_on(index, looked, may_free))
             for index in order.tolist()
         ]
 
-    def _holders_on(self, index: int, looked: Sequence[_Looked]) -> tuple[str, ...]:
+    def _holders_on(
+        self, index: int, looked: Sequence[_Looked], may_free: Callable[[str, int], bool]
+    ) -> tuple[str, ...]:
         """The claims to release on a node: enough holders per request, or all for counters."""
-        usage = self._judging.usage
+        usage, row = self._judging.usage, int(self._nodes[index])
         chosen: dict[str, None] = {}
         here = self._owner == index
         for one in looked:
             missing = int(one.wanted[index] - one.left[index])
             for uid, devices in self._holders(self._rows[here & one.held]).items():
-                if missing > 0:
+                if missing > 0 and may_free(uid, row):
                     chosen[uid] = None
                     missing -= devices
             if missing > 0:
                 seen = self._rows[here]
-                chosen |= dict.fromkeys(self._holders(seen[usage.allocated[seen]]))
+                every = self._holders(seen[usage.allocated[seen]])
+                chosen |= dict.fromkeys(uid for uid in every if may_free(uid, row))
         return tuple(chosen)
 
     def _all_of(self, looked: Sequence[_Looked], holds: Callable[[_Looked], Mask]) -> Mask:

@@ -16,7 +16,6 @@ from typing import Final
 
 import msgspec
 
-from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import parse_duration
 from scheduler.kernel.ends.run_durations import RunDurations
@@ -24,8 +23,6 @@ from scheduler.kernel.ends.times import seconds_of
 
 OVERDUE_SECONDS: Final = 300.0
 """A pod that is overdue for longer than this may never be killed."""
-_STAYING: Final = frozenset({"DaemonSet", "Node"})
-"""Controllers whose pods stay as long as their node; static pods are of the node itself."""
 
 
 class EndSource(StrEnum):
@@ -53,8 +50,7 @@ class ExpectedEnd(msgspec.Struct, frozen=True):
 
 def never_ends(pod: PodInfo) -> bool:
     """Whether a pod ends only with its node, unless it is deleted."""
-    owner = controller_of(pod.pod.metadata)
-    return owner is not None and owner.kind in _STAYING and not pod.is_terminating
+    return pod.is_tied_to_node and not pod.is_terminating
 
 
 def expected_end(

@@ -82,7 +82,7 @@ class ForeignBindings(SharedState):
         is_ours = new.uid in self._assumed
         self._assumed.discard(new.uid)
         is_binding = old is not None and not old.node_name
-        if is_binding and not is_ours and not has_a_node_of_its_own(new):
+        if is_binding and not is_ours and not new.is_tied_to_node:
             self.count += 1
             self._last.append((self.count, new))
 
@@ -195,9 +195,3 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
                 f"which belongs to {profile}: both may promise the same room"
             )
             self._handle.record_event(foreign, "Warning", FOREIGN_BINDING, note)
-
-
-def has_a_node_of_its_own(pod: PodInfo) -> bool:
-    """Whether no scheduler chose the pod's node: pods of DaemonSets, and static ones."""
-    kinds = (owner.kind for owner in pod.kind.owners if owner.controller)
-    return any(kind in {"DaemonSet", "Node"} for kind in kinds)

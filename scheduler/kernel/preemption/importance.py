@@ -6,9 +6,10 @@ preemption reads thousands of pods, of which few have changed since the last pre
 Source: kubernetes pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime) v1.36.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -187,7 +188,15 @@ class Importance:
     gets a new block, and readers of the old block are not affected.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, priority_of: Callable[[PodInfo], int] | None = None) -> None:
+        """Begin without any order.
+
+        Args:
+            priority_of: returns the priority of a pod; None for that of its specification.
+        """
+        self._priority_of = priority_of or attrgetter("priority")
+        # The usual key is the faster one.
+        self._key = importance if priority_of is None else self._other_key
         self._about: tuple[object, ...] = ()
         """The inputs that the blocks are valid for."""
         self._positions: tuple[int, ...] = ()
@@ -251,7 +260,7 @@ class Importance:
         lengths = []
         for row in rows.tolist():
             info = infos[row]
-            pods = [] if info is None else sorted(info.pods.values(), key=importance)
+            pods = [] if info is None else sorted(info.pods.values(), key=self._key)
             self._pods.extend(pods)
             lengths.append(len(pods))
         self._lengths[rows] = lengths
@@ -263,10 +272,13 @@ class Importance:
             more = np.zeros((3, max(_MIN_PODS, len(self._pods))), np.int64)
             self._columns = np.hstack((self._columns, more))
         self._columns[:, first : len(self._pods)] = (
-            [pod.priority for pod in new],
+            [*map(self._priority_of, new)],
             [*map(number_of, new)],
             [*map(start_number, new)],
         )
+
+    def _other_key(self, pod: PodInfo) -> tuple[int, str]:
+        return -self._priority_of(pod), start_time(pod)
 
     def _compact(self) -> None:
         """Drop the blocks that are out of date."""

@@ -8,6 +8,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
@@ -117,19 +118,19 @@ def _framework_of(pod: PodInfo, profiles: Profiles) -> Framework:
 def _print(found: Capacity, pod: PodInfo) -> None:
     at_least = "at least " if found.is_at_least else ""
     fit = "pod like {} fits" if found.fits == 1 else "pods like {} fit"
-    click.echo(f"{at_least}{found.fits} more {fit.format(pod.key)}.\n")
+    echo(f"{at_least}{found.fits} more {fit.format(pod.key)}.\n")
     if found.nodes:
         most = sorted(found.nodes.items(), key=lambda item: (-item[1], item[0]))
         rows = [(name, str(number)) for name, number in most[:_NODES_SHOWN]]
         print_table(("node", "pods"), rows)
         if len(most) > _NODES_SHOWN:
-            click.echo(f"  ... and {len(most) - _NODES_SHOWN} more nodes")
-        click.echo()
+            echo(f"  ... and {len(most) - _NODES_SHOWN} more nodes")
+        echo()
     if found.limits:
-        click.echo("Why no node takes another one:")
+        echo("Why no node takes another one:")
         print_table(("reason", "nodes"), [(why, str(n)) for why, n in found.limits.items()])
-        click.echo()
+        echo()
     if found.fragmentation:
-        click.echo("Free, but on nodes where no kind of pod of this cluster fits:")
+        echo("Free, but on nodes where no kind of pod of this cluster fits:")
         rows = [(name, f"{share:.1%}") for name, share in found.fragmentation.items()]
         print_table(("resource", "share"), rows)

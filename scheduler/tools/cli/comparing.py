@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-import click
 import msgspec
 
 from scheduler.daemon.recording.comparison import ReplayComparison, Side, compare
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.daemon.recording.summary import Summary, Victim
 from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.cluster import Profiles
@@ -101,12 +101,12 @@ def compared_with(
 def print_comparison(found: ReplayComparison) -> None:
     """Print the pods on other nodes, and the numbers of both engines."""
     elsewhere = found.elsewhere
-    click.echo(f"pods: {found.pods}, elsewhere: {len(elsewhere)}")
+    echo(f"pods: {found.pods}, elsewhere: {len(elsewhere)}")
     for each in elsewhere[:_SHOWN]:
-        click.echo(f"  {each.pod}: {each.recorded or 'pending'} -> {each.now or 'pending'}")
+        echo(f"  {each.pod}: {each.recorded or 'pending'} -> {each.now or 'pending'}")
     _more(len(elsewhere))
     before, after = found.recorded, found.now
-    click.echo()
+    echo()
     print_table(("", "recorded", "now"), list(_rows(before, after)))
     gone = {victim.pod for victim in before.victims}, {victim.pod for victim in after.victims}
     _print_victims("Evicted now only:", [v for v in after.victims if v.pod not in gone[0]])
@@ -134,12 +134,12 @@ def _seconds(summary: Summary, what: str) -> str:
 
 def _print_victims(title: str, victims: list[Victim]) -> None:
     if victims:
-        click.echo(f"\n{title}")
+        echo(f"\n{title}")
         for victim in victims[:_SHOWN]:
-            click.echo(f"  {victim.pod}, for {victim.preemptor}")
+            echo(f"  {victim.pod}, for {victim.preemptor}")
         _more(len(victims))
 
 
 def _more(count: int) -> None:
     if count > _SHOWN:
-        click.echo(f"  and {count - _SHOWN} more")
+        echo(f"  and {count - _SHOWN} more")

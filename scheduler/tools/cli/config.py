@@ -22,6 +22,7 @@ from scheduler.daemon.bootstrap import (
 from scheduler.daemon.bootstrap.configuration import check_usable
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.interface import Plugin
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import (
     BAD_INPUT,
@@ -69,7 +70,7 @@ def config(
         else:
             _print(file, plugins, feature_gates, allow_unsupported=allow_unsupported)
     except ConfigError as error:
-        click.echo(str(error), err=True)
+        echo(str(error), err=True)
         sys.exit(BAD_INPUT)
     except SchedulerError as error:
         refuse("config", error)
@@ -78,7 +79,8 @@ def config(
 def _migrate(file: str | None, plugins: Mapping[str, type[Plugin]]) -> None:
     source, text = _text(file or STANDARD_INPUT)
     own = own_plugins(plugins)
-    click.echo(migrate(text, source=source, out_of_tree=own, note=print_note), nl=False)
+    document = migrate(text, source=source, out_of_tree=own, note=print_note)
+    click.echo(document, nl=False)  # noqa: TID251 - a document is printed as it is
 
 
 def _print(
@@ -116,7 +118,7 @@ def _print(
         Profiles(effective, plugins)
     for notice in (*notices, *_missing_files(effective)):
         print_note(notice)
-    click.echo(to_yaml(effective), nl=False)
+    click.echo(to_yaml(effective), nl=False)  # noqa: TID251 - a document is printed as it is
 
 
 def _missing_files(config: KubeSchedulerConfiguration) -> Iterator[str]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
@@ -33,6 +32,8 @@ from scheduler.kernel.answers.words import (
 from scheduler.kernel.ends import unread_annotation
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.volumes.obstacles import ClaimObstacle
+from scheduler.observability.visible import visible
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.tables import fits, plugin_header, print_table, terminal_width
 from scheduler.tools.cli.why_text import say_why
 from scheduler.tools.offline.simulate import Placement
@@ -77,8 +78,8 @@ class PodReport(msgspec.Struct, frozen=True):
 def print_report(report: PodReport) -> None:
     """Print the verdict, the rejected nodes by reason, and the best feasible nodes."""
     answer = report.answer
-    click.echo(click.style(answer.pod, bold=True) if _is_colored() else answer.pod, nl=False)
-    click.echo(f"  (profile {answer.profile})")
+    echo(answer.pod, nl=False, bold=_is_colored())
+    echo(f"  (profile {answer.profile})")
     if report.others:
         _say(f"and {len(report.others)} more like it: {_names(report.others)}")
     if isinstance(answer.unserved, Unserved):
@@ -89,17 +90,17 @@ def print_report(report: PodReport) -> None:
     shown = _narrowed(report)
     _print_groups(shown, report)
     if answer.checks and not report.nodes:
-        click.echo()
+        echo()
         say_why(answer, _say)
         if report.for_all is not None:
             _say(f"  for all {1 + len(report.others)}: {edit_text(report.for_all)}")
     _print_scores(shown, report)
-    click.echo()
+    echo()
 
 
 def _say(text: str, color: str = "") -> None:
     """Print a sentence without line breaks: the terminal wraps it."""
-    width = terminal_width()
+    text, width = visible(text), terminal_width()
     lines = [text]
     if width is not None:
         indent = " " * (len(text) - len(text.lstrip()) + 2)
@@ -111,7 +112,8 @@ def _say(text: str, color: str = "") -> None:
             break_on_hyphens=False,
         )
     for line in lines:
-        click.echo("  " + (click.style(line, fg=color) if color and _is_colored() else line))
+        echo("  ", nl=False)
+        echo(line, color=color if _is_colored() else "")
 
 
 def _is_colored() -> bool:
@@ -129,7 +131,7 @@ def _color(report: PodReport) -> str:
 
 def print_note(text: str) -> None:
     """Print a note that is not about one pod."""
-    click.echo(f"note: {text}", err=True)
+    echo(f"note: {text}", err=True)
 
 
 def unserved_text(found: Unserved) -> str:
@@ -275,7 +277,7 @@ def _print_groups(answer: PodAnswer, report: PodReport) -> None:
     groups = groups_of(answer, report.reasons)
     if not groups:
         return
-    click.echo()
+    echo()
     rows = [row for group in groups for row in _group_rows(group)]
     print_table(("nodes", "plugin", "reasons"), rows, texts=(1, 2))
 
@@ -320,7 +322,7 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
     weights = {**by_plugin, **report.extender_weights}
     plugins = [name for name in weights if name in best[0].scores]
     shown = best if report.nodes else best[: report.top]
-    click.echo()
+    echo()
     # Leave out scores that are equal on all shown nodes if the table is too wide.
     same = [
         name
@@ -341,7 +343,7 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
             scores = " + ".join(f"{node.scores[name].weighted} {name}" for name in plugins)
             _say(f"{node.node}: {node.total} = {scores}")
     if len(shown) < len(best):
-        click.echo(f"  ... and {len(best) - len(shown)} more nodes (--top)")
+        echo(f"  ... and {len(best) - len(shown)} more nodes (--top)")
 
 
 def _score_table(

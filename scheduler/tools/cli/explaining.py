@@ -6,7 +6,6 @@ from functools import partial
 from os.path import isfile
 from typing import Final
 
-import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
@@ -22,6 +21,7 @@ from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.options import print_page
 from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page
@@ -220,19 +220,21 @@ def print_text(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOption
     outcome = ExplainResult()
     reports = _reports(asked, explainer, wanted, outcome)
     together = _Together(asked, wanted)
+    by_key = {pod.key: pod for pod in asked.pods}
     for report in reports:
         for_all, placements = None, None
         if report.others:
-            for_all = explainer.nodes_for_all(report.pod, report.answer, 1 + len(report.others))
+            alike = [by_key[key] for key in (report.pod.key, *report.others)]
+            for_all = explainer.nodes_for_all(report.answer, alike)
             if best_nodes(report.answer) and not report.pod.node_name:
-                placements = together.of({report.pod.key, *report.others})
+                placements = together.of({pod.key for pod in alike})
         print_report(
             msgspec.structs.replace(
                 report, for_all=for_all, together=placements, group=together.group_of(report.pod)
             )
         )
     if not reports:
-        click.echo("No pod waits for a node.")
+        echo("No pod waits for a node.")
     return outcome
 
 

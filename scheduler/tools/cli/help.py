@@ -2,6 +2,8 @@
 
 import click
 
+from scheduler.tools.cli.echo import echo
+
 
 @click.command("help")
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
@@ -21,4 +23,4 @@ def show_help(ctx: click.Context, words: tuple[str, ...]) -> None:
         if command is None:
             ctx.fail(f"No such command {word!r}.")
         asked = type(asked)(command, asked, name)
-    click.echo(asked.get_help())
+    echo(asked.get_help())

@@ -19,6 +19,7 @@ from scheduler.daemon.bootstrap import (
     out_of_tree_plugins,
 )
 from scheduler.errors import SchedulerError
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.tools.offline.configured import profiles_from_text
 from scheduler.tools.offline.reading import InputError, documents_from_text
@@ -41,7 +42,7 @@ NO_FILES: Final = (
 
 def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
     """Exit with `BAD_INPUT` and the problem on standard error."""
-    click.echo(f"stowage {command}: {problem}", err=True)
+    echo(f"stowage {command}: {problem}", err=True)
     sys.exit(BAD_INPUT)
 
 

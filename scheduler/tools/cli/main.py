@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import click
 from typing_extensions import override
 
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.streams import checked_streams
 
 
@@ -104,7 +105,7 @@ class _LazyGroup(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             # click exits with 1, as if a plugin had failed. The line has the terminal's ^C.
-            click.echo(err=True)
+            echo(err=True)
             sys.exit(_INTERRUPTED)
 
     @override
@@ -166,7 +167,7 @@ def _summary(entry: EntryPoint) -> str:
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
     if value and not ctx.resilient_parsing:
         found: str = import_module("scheduler.observability.build_info").stowage_version()
-        click.echo(f"stowage, version {found}")
+        echo(f"stowage, version {found}")
         ctx.exit()
 
 

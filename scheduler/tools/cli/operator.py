@@ -13,6 +13,7 @@ from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.observability.build_info import image_tag
 from scheduler.operator.process import OperatorOptions, run_operator
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import cluster_options
 
@@ -70,6 +71,6 @@ def operator(level: int, logging_format: str, **given: Any) -> None:
     except (ConfigError, ConnectionConfigError) as problem:
         refuse("operator", problem)
     except SchedulerError as problem:
-        click.echo(f"stowage operator: {problem}", err=True)
+        echo(f"stowage operator: {problem}", err=True)
         sys.exit(_FAILED)
     sys.exit(0 if was_asked else _FAILED)

@@ -14,6 +14,7 @@ import click
 
 from scheduler.config.plugin_sets import IN_TREE
 from scheduler.errors import SchedulerError
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.tables import print_table
 
 _BAD_INPUT: Final = 2
@@ -76,11 +77,11 @@ def new(name: str, parent: Path) -> None:
             place.write_text(_filled(text, names), encoding="utf-8")
     except OSError as error:
         _refuse(f"{error.filename}: {(error.strerror or str(error)).lower()}")
-    click.echo(f"{folder}: the plugin {plugin_class} in {module}.py. Next:")
-    click.echo(f"  cd {folder}")
-    click.echo("  python -m pytest")
-    click.echo("  pip install --no-deps -e .")
-    click.echo("  stowage explain --config deploy/config.yaml -f cluster.yaml")
+    echo(f"{folder}: the plugin {plugin_class} in {module}.py. Next:")
+    echo(f"  cd {folder}")
+    echo("  python -m pytest")
+    echo("  pip install --no-deps -e .")
+    echo("  stowage explain --config deploy/config.yaml -f cluster.yaml")
 
 
 @plugin.command("list", short_help="List the plugins of installed packages.")
@@ -110,7 +111,7 @@ def show_installed() -> None:
             return str(problem)
 
     if not announced:
-        click.echo("No installed package announces a plugin (entry point group stowage.plugins).")
+        echo("No installed package announces a plugin (entry point group stowage.plugins).")
         return
     rows = [
         (name, package_of(entry), points_of(name))
@@ -164,5 +165,5 @@ def _filled(text: str, names: dict[str, str]) -> str:
 
 
 def _refuse(problem: str) -> None:
-    click.echo(f"stowage plugin new: {problem}", err=True)
+    echo(f"stowage plugin new: {problem}", err=True)
     sys.exit(_BAD_INPUT)

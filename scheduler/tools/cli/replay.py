@@ -33,6 +33,7 @@ from scheduler.tools.cli.comparing import (
     print_comparison,
 )
 from scheduler.tools.cli.comparison_page import comparison_page
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, page_option, print_line, print_page
@@ -227,12 +228,12 @@ class _Replay:
 
     def _say(self, text: str) -> None:
         if self._output == "text":
-            click.echo(text)
+            echo(text)
 
     def _show(self, record: Record) -> None:
-        click.echo(f"+{self._since_start(record.time):.6f} {in_words(record.event)}")
+        echo(f"+{self._since_start(record.time):.6f} {in_words(record.event)}")
         for instruction in msgspec.json.decode(record.answer, type=list[msgspec.Raw]):
-            click.echo(f"    {bytes(instruction).decode()}")
+            echo(f"    {bytes(instruction).decode()}")
 
     def _tell_difference(self, difference: Difference) -> None:
         record = difference.record
@@ -283,7 +284,7 @@ class _Replay:
         for entry in story:
             detail = f" {entry.detail}" if entry.detail else ""
             seconds = self._since_start(entry.time)
-            click.echo(f"+{seconds:.6f} attempt {entry.attempt} {entry.what}{detail}")
+            echo(f"+{seconds:.6f} attempt {entry.attempt} {entry.what}{detail}")
         answer = explainer.explain(pod, Depth.CHANGES)
         framework, count = profiles.framework_of(pod), core.snapshot.table.count
         reasons = {} if answer.checks else explainer.reasons

@@ -23,6 +23,7 @@ from scheduler.daemon.driver.daemon import return_large_blocks
 from scheduler.daemon.serving.errors import ServingError
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.version import this_version
 
 _FAILED: Final = 1
@@ -34,7 +35,7 @@ _REFUSED_STARTS: Final = (ConfigError, ConnectionConfigError, RecordError, Servi
 def _print_version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
     if value:
         found = this_version()
-        click.echo(f"Stowage {found.stowage} (kube-scheduler {found.kubernetes})")
+        echo(f"Stowage {found.stowage} (kube-scheduler {found.kubernetes})")
         context.exit()
 
 
@@ -63,10 +64,10 @@ def run(options: RunOptions) -> None:
     try:
         sys.exit(_run(options))
     except ConfigError as problem:
-        click.echo(str(problem), err=True)
+        echo(str(problem), err=True)
         sys.exit(_BAD_INPUT)
     except SchedulerError as problem:
-        click.echo(f"stowage run: {problem}", err=True)
+        echo(f"stowage run: {problem}", err=True)
         sys.exit(_FAILED)
 
 

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-import click
-import msgspec
 from prometheus_client import CollectorRegistry
 
 from scheduler.clock import SystemClock
@@ -27,7 +25,9 @@ from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
 from scheduler.observability.shadow_metrics import ShadowMetrics
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.live import ClusterAddress
+from scheduler.tools.cli.options import print_line
 from scheduler.tools.cli.shadow_text import summary_lines
 from scheduler.tools.cli.watching import Watched, watching
 from scheduler.tools.offline.cluster import Profiles
@@ -141,10 +141,10 @@ class ShadowWatch:
             named = self._shadow.named()[:_SHOWN_NAMES]
             log.warning("No pod names this scheduler so far", scheduler=unnamed, named=named)
         if output == "json":
-            click.echo(msgspec.json.encode(summary))
+            print_line(summary)
         else:
             for line in summary_lines(summary):
-                click.echo(line)
+                echo(line)
         sys.stdout.flush()
 
     @asynccontextmanager

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import click
 
 from scheduler.errors import SchedulerError
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import feature_gates_option, read_documents, read_profiles, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
@@ -90,16 +91,16 @@ def simulate(
 def _print(outcome: SimulationResult, seed: int) -> None:
     placements = outcome.placements
     if not placements:
-        click.echo("No pod waits for a node.\n")
+        echo("No pod waits for a node.\n")
         return
     placed = [p for p in placements if p.node is not None]
-    click.echo(f"{len(placed)} of {len(placements)} waiting pods find a node (seed {seed}).\n")
+    echo(f"{len(placed)} of {len(placements)} waiting pods find a node (seed {seed}).\n")
     if placed:
         rows = grouped((p.pod, p.node or "") for p in placed)
         print_table(("pod", "node"), rows, texts=(0, 1))
-        click.echo()
+        echo()
     for preemptor in (p for p in placements if p.victims):
-        click.echo(f"Evicted to make room for {preemptor.pod}: {', '.join(preemptor.victims)}\n")
+        echo(f"Evicted to make room for {preemptor.pod}: {', '.join(preemptor.victims)}\n")
     pending = [(p.message, p.pod) for p in placements if p.node is None]
     print_by_reason(pending, "stays pending", "stay pending")
 

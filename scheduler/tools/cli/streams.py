@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from io import BufferedWriter, FileIO, TextIOWrapper, UnsupportedOperation
 from typing import Final, TextIO, cast
 
-import click
 from typing_extensions import Buffer, override
+
+from scheduler.tools.cli.echo import echo
 
 _UNUSABLE: Final = 2
 _LEFT: Final = 128 + signal.SIGPIPE
@@ -35,7 +36,7 @@ def checked_streams(program: str) -> Iterator[None]:
             sys.exit(_LEFT)
         try:
             reason = output.failure.strerror
-            click.echo(f"{program}: cannot write the output: {reason}", err=True)
+            echo(f"{program}: cannot write the output: {reason}", err=True)
         except OSError:
             _discard(sys.stderr)
         sys.exit(_UNUSABLE)

@@ -19,6 +19,8 @@ from rich.progress import (
 
 from scheduler.daemon.recording.files import Recording
 from scheduler.errors import SchedulerError
+from scheduler.observability.visible import visible
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.tables import print_table
@@ -143,7 +145,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
     else:
         _print(standings, [table, *pictures])
     for name, why in failed.items():
-        click.echo(f"stowage sweep: {name}: {why}", err=True)
+        echo(f"stowage sweep: {name}: {why}", err=True)
     if failed:
         raise SystemExit(_FAILED)
 
@@ -163,7 +165,7 @@ def _check_different(recordings: Sequence[Recording]) -> None:
 
 
 def _left_out(file: Path) -> None:
-    click.echo(
+    echo(
         f"stowage sweep: {file}: left out; the directory has the whole recording of its process",
         err=True,
     )
@@ -259,7 +261,7 @@ def _run(
             named = "; ".join(_called(task) for task in under_way[:_NAMED])
             more = f"; and {len(under_way) - _NAMED} more" if len(under_way) > _NAMED else ""
             told = f"stowage sweep: no run has finished for {seconds:.0f} s: {named}{more}"
-            bar.console.print(told, highlight=False, soft_wrap=True, markup=False)
+            bar.console.print(visible(told), highlight=False, soft_wrap=True, markup=False)
 
         carry_out_all(left, workers, take, on_silence=tell)
 
@@ -270,7 +272,7 @@ def _called(task: Task) -> str:
 
 
 def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
-    click.echo("Best first: nothing waits less on as few nodes as those with a star.")
+    echo("Best first: nothing waits less on as few nodes as those with a star.")
     rows = [
         (
             f"{'*' if each.is_on_front else ' '} {each.config}",
@@ -288,8 +290,8 @@ def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
     headers = ("configuration", "what if", "wait p50", "wait p99", "nodes", "CPU", "CPU unusable")
     print_table((*headers, "pending", "victims", "moves"), rows, texts=(0, 1))
     if len(standings) > _SHOWN:
-        click.echo(f"and {len(standings) - _SHOWN} more")
+        echo(f"and {len(standings) - _SHOWN} more")
     for meaning in meanings(standings[:_SHOWN]):
-        click.echo(f"{meaning}.")
+        echo(f"{meaning}.")
     for file in files:
-        click.echo(f"{file}")
+        echo(f"{file}")

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
-import click
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from scheduler.observability.visible import visible
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.offline.utilisation import UtilisationChange
 
 _WIDE: Final = 4000
@@ -35,6 +35,7 @@ def print_table(
     On a terminal, texts that are too long for its width are folded. Numbers stay whole, even if the
     table gets wider than the terminal.
     """
+    headers = [visible(header) for header in headers]
     rows = [tuple(map(visible, row)) for row in rows]
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     width = terminal_width()
@@ -61,7 +62,7 @@ def print_table(
     with console.capture() as capture:
         console.print(table)
     for line in capture.get().splitlines():
-        click.echo(f"{' ' * _INDENT}{line.rstrip()}")
+        echo(f"{' ' * _INDENT}{line.rstrip()}")
 
 
 def grouped(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -94,7 +95,7 @@ def print_use(
     ]
     if not rows:
         return
-    click.echo("Requested of what the nodes have, before and after:")
+    echo("Requested of what the nodes have, before and after:")
     print_table(("zone", *(("nodes",) if counts else ()), *resources), rows)
 
 
@@ -112,8 +113,8 @@ def print_by_reason(pods: Iterable[tuple[str, str]], one: str, several: str) -> 
     for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
         count = f"1 pod {one}" if len(names) == 1 else f"{len(names)} pods {several}"
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        click.echo(f"{count}: {reason or 'no reason is known'}")
-        click.echo(f"  {', '.join(names[:_NAMES_SHOWN])}{more}\n")
+        echo(f"{count}: {reason or 'no reason is known'}")
+        echo(f"  {', '.join(names[:_NAMES_SHOWN])}{more}\n")
 
 
 def _change(share: UtilisationChange | None) -> str:

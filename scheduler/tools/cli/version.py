@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from scheduler.observability.build_info import KUBERNETES_VERSION, git_commit, stowage_version
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.options import output_option
 
 
@@ -47,10 +48,10 @@ def version(output: str) -> None:
     """
     found = this_version()
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    click.echo(f"Stowage     {found.stowage}")
-    click.echo(f"Commit      {found.git_commit or 'unknown'}")
-    click.echo(f"Kubernetes  {found.kubernetes} (decides as its kube-scheduler)")
-    click.echo(f"Python      {found.python}")
-    click.echo(f"Platform    {found.platform}")
+    echo(f"Stowage     {found.stowage}")
+    echo(f"Commit      {found.git_commit or 'unknown'}")
+    echo(f"Kubernetes  {found.kubernetes} (decides as its kube-scheduler)")
+    echo(f"Python      {found.python}")
+    echo(f"Platform    {found.platform}")

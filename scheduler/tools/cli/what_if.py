@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from scheduler.errors import SchedulerError
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
 from scheduler.tools.cli.options import Output, page_option, print_line, print_page
@@ -214,15 +215,15 @@ def _added(count: int | None, like: str | None) -> tuple[AddedNodes, ...]:
 
 def _print(found: WhatIfResult, seed: int) -> None:
     if not (found.placements or found.homeless):
-        click.echo("No pod moves, and no pod waits for a node.\n")
+        echo("No pod moves, and no pod waits for a node.\n")
     if found.placements:
-        click.echo(f"{_pods(len(found.placements))} a node (seed {seed}):\n")
+        echo(f"{_pods(len(found.placements))} a node (seed {seed}):\n")
         rows = grouped((each.pod, each.came_from or "-", each.node) for each in found.placements)
         print_table(("pod", "from", "to"), rows, texts=(0, 1, 2))
-        click.echo()
+        echo()
     for each in found.placements:
         if each.victims:
-            click.echo(f"Evicted to make room for {each.pod}: {', '.join(each.victims)}\n")
+            echo(f"Evicted to make room for {each.pod}: {', '.join(each.victims)}\n")
     for has_waited, result in ((False, "would be homeless"), (True, "would go on waiting")):
         pods = [(pod.message, pod.pod) for pod in found.homeless if pod.has_waited is has_waited]
         print_by_reason(pods, result, result)

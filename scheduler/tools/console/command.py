@@ -12,6 +12,7 @@ from scheduler.clock import Clock, SystemClock
 from scheduler.daemon.client import event_loop
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
+from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.live import ClusterAddress, check_lists
 from scheduler.tools.cli.recordings import seconds_at
@@ -87,9 +88,9 @@ async def _serve(
     await check_address(address, port)
     async with _console(source, clock, hosts) as pages:
         url = await pages.start(address, port)
-        click.echo(f"Stowage console: {url}  (Ctrl-C ends it)")
+        echo(f"Stowage console: {url}  (Ctrl-C ends it)")
         if not address.startswith("127.") and address not in ("localhost", "::1"):
-            click.echo(f"note: {_EVERYWHERE}", err=True)
+            echo(f"note: {_EVERYWHERE}", err=True)
         try:
             await ended.wait()
         finally:

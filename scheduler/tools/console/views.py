@@ -18,7 +18,6 @@ from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page, seconds
 from scheduler.tools.cli.top.view import SOON, WaitingRow, view_of
 from scheduler.tools.console.scenes import Scene, Series
 from scheduler.tools.offline.heat import Heat, heat_of
-from scheduler.tools.offline.hypothetical_changes import controller_of
 from scheduler.tools.offline.reading import InputError
 
 _NAMED: Final = 4
@@ -277,7 +276,7 @@ def names_of(scene: Scene) -> Names:
 
 def _workload(pod: PodInfo) -> Iterator[str]:
     """Yield the workload of a pod, in the notation of `what-if`."""
-    owner = controller_of(pod)
+    owner = pod.controller
     if owner is None:
         return
     suffix = f"-{pod.labels.get(_TEMPLATE_HASH)}"

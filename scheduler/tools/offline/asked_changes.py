@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -11,6 +11,8 @@ from scheduler.tools.offline import edited_objects, hypothetical_changes
 from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.reading import ClusterObjects, InputError, objects_beside
 from scheduler.tools.offline.what_if import HypotheticalChange
+
+_MOST_DIGITS: Final = 9
 
 Reader: TypeAlias = Callable[[ClusterObjects], ClusterObjects]
 """Reads a submitted file beside a cluster."""
@@ -89,7 +91,8 @@ def _scaling(text: str) -> HypotheticalChange:
     workload, has_number, number = text.rpartition("=")
     if not has_number or not number.isascii() or not number.isdigit():
         raise InputError(f"--scale {text}: expected KIND/[NAMESPACE/]NAME=N")
-    replicas = int(number)
-    if replicas > hypothetical_changes.MAX_ADDED:
-        raise InputError(f"--scale {text}: expected at most {hypothetical_changes.MAX_ADDED} pods")
-    return partial(hypothetical_changes.scale, workload=workload, replicas=replicas)
+    most = hypothetical_changes.MAX_ADDED
+    # Python refuses to read thousands of digits.
+    if len(number) > _MOST_DIGITS or int(number) > most:
+        raise InputError(f"--scale {text}: expected at most {most} pods")
+    return partial(hypothetical_changes.scale, workload=workload, replicas=int(number))

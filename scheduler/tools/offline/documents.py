@@ -1,7 +1,7 @@
 """Parses the documents of a YAML or JSON text, each with its place."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,8 @@ _MERGE_TAG: Final = f"{_TAG}merge"
 _TEXT_TAG: Final = f"{_TAG}str"
 _INTEGER_TAG: Final = f"{_TAG}int"
 _BOOLEAN_TAG: Final = f"{_TAG}bool"
+_TEXT_SHOWN: Final = 40
+"""Characters at most of a text in a message."""
 _DECIMAL: Final = re.compile("0|-?[1-9][0-9]{0,17}")
 """Whole numbers that every reader of YAML reads alike."""
 
@@ -88,8 +90,9 @@ def _check_keys(node: yaml.MappingNode) -> None:
 def _key_text(key: yaml.ScalarNode) -> str:
     """Return the text that sigs.k8s.io/yaml (convertToJSONableObject) makes of a key."""
     text: str = key.value
-    if key.tag == _BOOLEAN_TAG:
-        return "true" if yaml.SafeLoader.bool_values[text.lower()] else "false"
+    boolean = yaml.SafeLoader.bool_values.get(text.lower())
+    if key.tag == _BOOLEAN_TAG and boolean is not None:
+        return "true" if boolean else "false"
     if key.tag == _TEXT_TAG or (key.tag == _INTEGER_TAG and _DECIMAL.fullmatch(text)):
         return text
     told = f"{text!r} is no text as a key; expected it in quotes"
@@ -104,6 +107,28 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+def _checked(
+    construct: Callable[[Any, yaml.ScalarNode], object],
+) -> Callable[[Any, yaml.ScalarNode], object]:
+    """Return a constructor of scalars that names the place of a text that it cannot read."""
+
+    def constructed(loader: _Loader, node: yaml.ScalarNode) -> object:
+        try:
+            return construct(loader, node)
+        except (ValueError, LookupError) as problem:
+            kind, text = node.tag.removeprefix(_TAG), node.value[:_TEXT_SHOWN]
+            told = f"{text!r} cannot be read as {kind}"
+            raise yaml.constructor.ConstructorError(None, None, told, node.start_mark) from problem
+
+    return constructed
+
+
+_constructors = yaml.SafeLoader.yaml_constructors
+for _tag in (_BOOLEAN_TAG, _INTEGER_TAG, f"{_TAG}float"):
+    _Loader.add_constructor(_tag, _checked(_constructors[_tag]))
+_Loader.add_constructor(f"{_TAG}timestamp", _constructors[_TEXT_TAG])
 
 
 def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, Any]]:

@@ -10,13 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.objects import (
-    Node,
-    OwnerReference,
-    PodMeta,
-    PodStatus,
-    controller_of as controller_of_object,
-)
+from scheduler.api.objects import Node, PodMeta, PodStatus
 from scheduler.api.pods import PodInfo
 from scheduler.api.taints import UNSCHEDULABLE_TAINT, taint_text
 from scheduler.config.walker import did_you_mean
@@ -34,11 +28,13 @@ from scheduler.tools.offline.copied_claims import (
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-_STAYING: Final = frozenset({"DaemonSet", "Node"})
-"""Controllers whose pods stay on a drained node; that of static pods is the node."""
+_NODE: Final = "Node"
+"""The controller of static pods, which are on their node as long as it exists."""
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 _HASH: Final = "pod-template-hash"
 _BY_DEPLOYMENT: Final = "Deployment"
+_OF_EACH_NODE: Final = "DaemonSet"
+_POD: Final = "Pod"
 _KINDS: Final = {
     kind.lower(): kind
     for kind in (
@@ -47,19 +43,14 @@ _KINDS: Final = {
         "ReplicationController",
         "StatefulSet",
         "Job",
-        "DaemonSet",
-        "Pod",
+        _OF_EACH_NODE,
+        _POD,
     )
 }
 _SHORT: Final = {"deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"}
 _SHORT_TOO: Final = {"sts": "statefulset", "ds": "daemonset", "po": "pod"}
 MAX_ADDED: Final = 100_000
 """Nodes or pods at most that one change adds."""
-
-
-def controller_of(pod: PodInfo) -> OwnerReference | None:
-    """Return the controller that replaces a deleted pod; None without one."""
-    return controller_of_object(pod.pod.metadata)
 
 
 def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
@@ -70,7 +61,8 @@ def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
     """
     node = named_node(objects, name, "--drain")
     put_node(objects, cordoned(node))
-    return _leave(objects, [pod for pod in objects.pods if pod.node_name == name and _moves(pod)])
+    on_it = [pod for pod in objects.pods if pod.node_name == name]
+    return _leave(objects, [pod for pod in on_it if not pod.is_tied_to_node])
 
 
 def cordoned(node: Node, *, is_cordoned: bool = True) -> Node:
@@ -140,7 +132,7 @@ def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
         objects.nodes.append(added)
         for kind, found in drivers:
             if found.metadata.name == like:
-                objects.watched.append((kind, replace(found, metadata=added.metadata)))
+                objects.watched.append((kind, found.of(name)))
         objects.watched += ((SLICE, each) for each in slices_like(slices, like, name))
     return []
 
@@ -165,9 +157,11 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
     pods without a node, then the newest. Pods that are being deleted do not count.
 
     Raises:
-        InputError: the workload has no pods.
+        InputError: the workload has no pods, or is a DaemonSet.
     """
     about = f"--scale {workload}"
+    if _parts(workload, about)[0] == _OF_EACH_NODE:
+        raise InputError(f"{about}: a DaemonSet has one pod for each node, and no replicas")
     members = _members(objects, workload, about)
     if not members:
         meant = _did_you_mean(objects, workload, about)
@@ -190,7 +184,9 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
 
 
 def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
-    """Delete a pod or node, or all pods of a workload: KIND/[NAMESPACE/]NAME.
+    """Delete a pod or node, or a workload with its pods: KIND/[NAMESPACE/]NAME.
+
+    A controller creates a pod that is deleted alone again; a static pod never leaves its node.
 
     Raises:
         InputError: there is no such object.
@@ -201,15 +197,18 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
         node = named_node(objects, name, about)
         objects.nodes.remove(node)
         on_it = [pod for pod in objects.pods if pod.node_name == name]
-        _remove_pods(objects, [pod for pod in on_it if not _moves(pod)])
-        return _leave(objects, [pod for pod in on_it if _moves(pod)])
+        _remove_pods(objects, [pod for pod in on_it if pod.is_tied_to_node])
+        return _leave(objects, [pod for pod in on_it if not pod.is_tied_to_node])
     going = _members(objects, what, about)
     if not going:
         meant = _did_you_mean(objects, what, about)
         raise InputError(
             f"{about}: there is no such {_parts(what, about)[0]}, or it has no pods{meant}"
         )
-    _remove_pods(objects, going)
+    if _parts(what, about)[0] == _POD:
+        _leave(objects, [pod for pod in going if not _is_static(pod)])
+    else:
+        _remove_pods(objects, going)
     return []
 
 
@@ -258,19 +257,18 @@ def copy_of(pod: PodInfo, name: str) -> PodInfo:
     return _info(pod, metadata)
 
 
-def _moves(pod: PodInfo) -> bool:
-    owner = controller_of(pod)
-    return owner is None or owner.kind not in _STAYING
+def _is_static(pod: PodInfo) -> bool:
+    return pod.controller is not None and pod.controller.kind == _NODE
 
 
 def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
     """Delete pods and create those that have a controller again; return the others."""
     lasting = [pod for pod in leaving if not pod.is_terminating]
-    again = [pod for pod in lasting if controller_of(pod) is not None]
+    again = [pod for pod in lasting if pod.controller is not None]
     claims = claims_in(objects)
     _remove_pods(objects, leaving)
     _add_pods(objects, [(waiting_again(pod), pod) for pod in again], claims)
-    return [pod for pod in lasting if controller_of(pod) is None]
+    return [pod for pod in lasting if pod.controller is None]
 
 
 def _remove_pods(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
@@ -380,9 +378,9 @@ def _did_you_mean(objects: ClusterObjects, what: str, about: str) -> str:
 
 def _names_of(kind: str, pod: PodInfo) -> tuple[str, ...]:
     """Return the names that the pod's workload of this kind may have; for "Pod", its own name."""
-    if kind == "Pod":
+    if kind == _POD:
         return (pod.name,)
-    owner = controller_of(pod)
+    owner = pod.controller
     if owner is None or owner.kind != ("ReplicaSet" if kind == _BY_DEPLOYMENT else kind):
         return ()
     if kind != _BY_DEPLOYMENT:

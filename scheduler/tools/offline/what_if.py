@@ -12,7 +12,7 @@ from scheduler.kernel.engine.events import ObjectSet
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.cluster import ClusterState, Profiles
 from scheduler.tools.offline.copied_claims import claims_known, with_own_claims
-from scheduler.tools.offline.hypothetical_changes import controller_of, waiting_again
+from scheduler.tools.offline.hypothetical_changes import waiting_again
 from scheduler.tools.offline.progress import Progress, no_progress, part
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.simulate import Placement, simulate
@@ -127,9 +127,7 @@ def what_if(
     homeless += _left_to_others(cluster, was_on)
     lost += [before[victim] for victim in victims if victim in before]
     homeless += [
-        Homeless(pod.key, NOBODY_MAKES_IT, pod.node_name)
-        for pod in lost
-        if controller_of(pod) is None
+        Homeless(pod.key, NOBODY_MAKES_IT, pod.node_name) for pod in lost if pod.controller is None
     ]
     look(cluster.snapshot)
     progress(1.0)
@@ -162,7 +160,7 @@ def _settle(
         again = [
             waiting_again(known[victim])
             for victim in evicted
-            if victim in known and controller_of(known[victim]) is not None
+            if victim in known and known[victim].controller is not None
         ]
         if not again:
             return list(found.values()), victims

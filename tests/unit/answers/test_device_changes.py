@@ -204,6 +204,19 @@ def test_no_pod_is_to_be_deleted_for_its_own_sake() -> None:
     )
 
 
+def test_a_terminating_pod_is_not_to_be_deleted() -> None:
+    """Its claim is free soon in any case; that of another pod is advised."""
+    objects = [slice_manifest("n", "a", "b"), claim_manifest("mine"), pod("mine")]
+    going, staying = holding("going", "n/a"), holding("staying", "n/b")
+    going[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    advised = [c for c in changes(*objects, *going, *staying) if "free claim" in c]
+
+    assert advised == [
+        "free claim default/of-staying on n (delete pod default/staying): then it fits on n"
+    ]
+
+
 def test_all_pods_of_a_claim_that_is_to_be_freed_are_told() -> None:
     users = [f"q{i}" for i in range(7)]
     sharing = [pod_manifest(q, resourceClaims=using("shared"), nodeName="n") for q in users]

@@ -24,9 +24,10 @@ def needed(pods: int, trials: int = 100, **fields: Any) -> int | None:
         for n in "ab"
     ]
     _, snapshot = placed(nodes, running)
-    tried = Trials(FRAMEWORK, make_pod_info("p", **fields), snapshot, None)
+    alike = [make_pod_info(f"p-{number}", **fields) for number in range(pods)]
+    tried = Trials(FRAMEWORK, alike[0], snapshot, None)
     tried.left = trials
-    return nodes_for_all(tried, "a", pods)
+    return nodes_for_all(tried, "a", alike)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from scheduler.api.objects import (
     Taint,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.edits import AddNodes, DropRule, LowerRequest
+from scheduler.kernel.answers.edits import AddNodes, DropRule, LowerRequest, SetLabel, Uncordon
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
 from scheduler.kernel.answers.why import MOST_TRIALS, Depth, Whys, explained
@@ -219,13 +219,55 @@ def test_of_a_new_node_that_helps_nothing_is_left_untried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "values"), [("Gt", ("many",)), ("Lt", ("",)), ("Gt", ()), ("In", ())]
+    ("free", "at_most"), [("5Mi", 4 * 2**20), ("4Mi", 4 * 2**20), ("1Mi", 0), ("0", 0)]
+)
+def test_huge_pages_are_lowered_by_whole_pages(free: str, at_most: int) -> None:
+    """The API server takes multiples of the page size only."""
+    pages = "hugepages-2Mi"
+    pod = make_pod_info("p", requests={pages: "6Mi"})
+
+    answer = added(Whys(), make_snapshot([make_node("n", allocatable={pages: free})]), pod=pod)
+
+    edits = [edit for change in answer.changes or () for edit in change.edits]
+    assert LowerRequest(pages, str(6 * 2**20), str(at_most)) in edits
+
+
+def test_a_cordoned_node_is_found_behind_hopeless_ones() -> None:
+    """Those with another taint are tried last."""
+    cordon = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+    bad = Taint("bad", "", "NoSchedule")
+    nodes = [
+        make_node(f"n{i}", unschedulable=True, taints=[cordon, bad] if i < 9 else [cordon])
+        for i in range(10)
+    ]
+
+    answer = added(Whys(), make_snapshot(nodes))
+
+    edits = [edit for change in answer.changes or () for edit in change.edits]
+    assert [edit for edit in edits if isinstance(edit, Uncordon)] == [Uncordon("n9")]
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values"),
+    [
+        ("gpus", "Gt", ("many",)),
+        ("gpus", "Gt", (str(2**63 - 1),)),
+        ("gpus", "Gt", ("9" * 5000,)),
+        ("gpus", "Gt", ()),
+        ("gpus", "Lt", ("",)),
+        ("gpus", "Lt", ("0",)),
+        ("gpus", "In", ()),
+        ("gpus", "In", ("-",)),
+        ("kubernetes.io/arch", "In", ("arm64",)),
+        ("topology.kubernetes.io/zone", "In", ("b",)),
+        ("beta.kubernetes.io/os", "Exists", ()),
+    ],
 )
 def test_a_demand_that_no_label_satisfies_is_advice_to_drop_it(
-    operator: str, values: tuple[str, ...]
+    key: str, operator: str, values: tuple[str, ...]
 ) -> None:
-    """The API server takes a text for Gt; no label is suggested, and nothing fails."""
-    demand = NodeSelectorRequirement("gpus", operator, values)
+    """The API server takes a text for Gt, and labels of the machine are not for people to set."""
+    demand = NodeSelectorRequirement(key, operator, values)
     terms = NodeSelector((NodeSelectorTerm((demand,)),))
     pod = make_pod_info("p", affinity=Affinity(node_affinity=NodeAffinitySpec(terms)))
 
@@ -233,6 +275,22 @@ def test_a_demand_that_no_label_satisfies_is_advice_to_drop_it(
 
     kinds = {type(edit) for change in answer.changes or () for edit in change.edits}
     assert kinds == {DropRule}
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "value"),
+    [("Gt", "3", "4"), ("Lt", "3", "2"), ("Lt", "1", "0"), ("Gt", "0007", "8")],
+)
+def test_a_number_that_a_label_can_have_is_suggested(operator: str, bound: str, value: str) -> None:
+    """The nearest one that satisfies the requirement."""
+    demand = NodeSelectorRequirement("gpus", operator, (bound,))
+    terms = NodeSelector((NodeSelectorTerm((demand,)),))
+    pod = make_pod_info("p", affinity=Affinity(node_affinity=NodeAffinitySpec(terms)))
+
+    answer = added(Whys(), make_snapshot([make_node("n")]), pod=pod)
+
+    edits = [edit for change in answer.changes or () for edit in change.edits]
+    assert [edit for edit in edits if isinstance(edit, SetLabel)] == [SetLabel("n", "gpus", value)]
 
 
 def test_trials_end() -> None:

@@ -228,6 +228,20 @@ def test_enter_explains_the_pods_under_the_cursor() -> None:
     asyncio.run(play())
 
 
+def test_the_terminal_obeys_no_text_of_tenants() -> None:
+    """Neither a reason nor a zone has control characters."""
+
+    async def play() -> None:
+        zone = {"topology.kubernetes.io/zone": "z\x1b[2J"}
+        gated = pod_manifest("gated", schedulingGates=[{"name": "g\x9b2J"}])
+        app = TopApp(Still(node_manifest("a", labels=zone), gated))
+        async with app.run_test(size=(100, 30)):
+            assert rows(app) == [["1", "waiting for scheduling gates: [g\\u009b2J]"]]
+            assert shown(app, "nodes").startswith("z\\u001b[2J  1 nodes")
+
+    asyncio.run(play())
+
+
 def test_a_screen_that_was_taken_down_is_not_refreshed() -> None:
     """The timer may fire once more while the program ends."""
 

@@ -63,7 +63,7 @@ def test_text_says_the_same_to_people(cluster: str) -> None:
     assert "1 pod would be homeless: 0/2 nodes are available" in text
     assert "  default/web-0\n" in text
     assert "all        75% -> 38%" in text
-    assert "No pod moves" in run("-f", cluster, "--delete", "pod/web-0").stdout
+    assert "No pod moves" in run("-f", cluster, "--delete", "rs/web").stdout
 
 
 def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
@@ -85,6 +85,7 @@ def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
         (("--scale", "deploy/web=-1"), "expected KIND/[NAMESPACE/]NAME=N"),
         (("--scale", "deploy/web=²"), "expected KIND/[NAMESPACE/]NAME=N"),
         (("--scale", "deploy/web=1000001"), "expected at most 100000 pods"),
+        (("--scale", f"deploy/web={'9' * 5000}"), "expected at most 100000 pods"),
         (("--drain", "a", "--context", "x"), "-f asks files"),
         (("--apply", "no-such-file"), "no-such-file: cannot be read"),
     ],

@@ -26,7 +26,7 @@ leaderElection: {leaseDuration: 30s, resourceName: mine}
 @flag_options
 def command(options: RunOptions, seed: int | None) -> None:
     """Repeat what was understood."""
-    click.echo(repr((seed, options)))
+    print(repr((seed, options)))
 
 
 def _run(*arguments: str) -> Result:

@@ -226,6 +226,15 @@ def test_the_field_is_named(raw: object, expected: str) -> None:
         pytest.param("---\nfoo\n", "f0: document 1: expected a Kubernetes object, got 'foo'"),
         pytest.param("a: [b\n", "f0:2:1: not valid YAML: ", id="not yaml"),
         pytest.param("a: \x00", "f0: not valid YAML: ", id="not text"),
+        pytest.param(
+            f"a: {'9' * 5000}",
+            f"f0:1:4: not valid YAML: '{'9' * 40}' cannot be read as int",
+            id="too many digits",
+        ),
+        pytest.param("a: !!int x", "f0:1:4: not valid YAML: 'x' cannot", id="no whole number"),
+        pytest.param("a: !!bool x", "f0:1:4: not valid YAML: 'x' cannot", id="no boolean"),
+        pytest.param("!!bool x: a", "f0:1:1: not valid YAML: 'x' is no text", id="no boolean key"),
+        pytest.param("!!timestamp x", "f0: document 1: expected a Kubernetes obj", id="a time"),
         pytest.param("[" * 5000 + "]" * 5000, "f0: lists and mappings are nested", id="too deep"),
         pytest.param(
             "kind: Pod\nspec:\n  a: 1\n  b: 2\n  a: 3\n",

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from scheduler.api.storage import MIGRATED_PLUGINS
+from scheduler.kernel.volumes.catalog import CSI_NODE
 from scheduler.tools.offline import hypothetical_changes as changes
 from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.capacity import Capacity, capacity_of
@@ -253,3 +255,16 @@ def test_a_claim_that_is_written_counts_instead() -> None:
 
     [placement] = simulate(Profiles(None).load(objects)).placements
     assert "pod is not owner" in placement.message
+
+
+def test_an_added_node_mounts_migrated_volumes_as_its_model_does() -> None:
+    """The annotation is that of the CSINode, not that of the node."""
+    driver = limited("n", 5)
+    driver["metadata"]["annotations"] = {MIGRATED_PLUGINS: "kubernetes.io/aws-ebs"}
+    objects = read(driver)
+
+    changes.add_nodes(objects, 1, "n")
+
+    drivers = [each for kind, each in objects.watched if kind == CSI_NODE]
+    assert [each.metadata.name for each in drivers] == ["n", "n-new-0"]
+    assert [each.migration for each in drivers] == ["kubernetes.io/aws-ebs"] * 2

@@ -257,6 +257,31 @@ def test_what_is_deleted_is_gone() -> None:
     assert homeless(found) == {"bare": NOBODY_MAKES_IT}
 
 
+@pytest.mark.parametrize(
+    ("owner", "priority", "expected"),
+    [
+        (("ReplicaSet", "rs"), 5, {"victim": ("a", "a")}),
+        (("ReplicaSet", "rs"), 0, {"waiting": (None, "a")}),
+        (("Node", "a"), 0, {}),
+    ],
+    ids=["its replacement comes first", "the waiting pod comes first", "static"],
+)
+def test_a_deleted_pod_is_created_again_by_its_controller(
+    owner: tuple[str, str], priority: int, expected: dict[str, tuple[str | None, str]]
+) -> None:
+    """It may take its room again."""
+    objects = read(
+        node_manifest("a", allocatable={"cpu": "1"}),
+        owned("victim", *owner, "a", requests={"cpu": "1"}, priority=priority),
+        pod_manifest("waiting", requests={"cpu": "1"}),
+    )
+
+    found = asked(objects, partial(changed.delete, what="pod/victim"))
+
+    assert moves(found) == expected
+    assert len(found.placements) + len(found.homeless) == 2 - (owner[0] == "Node")
+
+
 def test_applied_objects_replace_those_of_the_same_name() -> None:
     """A Deployment's pods are made anew; a pod keeps its node; a node gets larger."""
     objects = read(
@@ -331,6 +356,7 @@ def test_an_applied_pod_of_a_workload_replaces_no_other() -> None:
             partial(changed.scale, workload="deploy/x", replicas=1),
             "no pod that others could",
         ),
+        (partial(changed.scale, workload="ds/web", replicas=1), "a DaemonSet has one pod for each"),
         (partial(changed.scale, workload="web", replicas=1), "expected KIND/"),
         (partial(changed.scale, workload="gadget/web", replicas=1), "expected KIND/"),
         (

@@ -81,6 +81,7 @@ def fitting(pod: PodInfo, plugin: NodeAffinity | None = None) -> set[str]:
         pytest.param((requirement("cores", "Gt", "4"),), {"fast"}, id="more than"),
         pytest.param((requirement("cores", "Lt", "5"),), {"slow"}, id="less than, signed label"),
         pytest.param((requirement("none", "Lt", "5"),), set(), id="less than nothing"),
+        pytest.param((requirement("cores", "Lt", "9" * 5000),), set(), id="too many digits"),
         pytest.param(
             (requirement("disk", "Exists"), requirement("cores", "Lt", "8")), {"slow"}, id="both"
         ),
@@ -271,6 +272,7 @@ def test_score_works_without_pre_score() -> None:
         requirement("disk", "Like", "x"),
         requirement("cores", "Gt", "many"),
         requirement("cores", "Lt", "9223372036854775808"),
+        requirement("cores", "Gt", "9" * 5000),
         requirement("cores", "Gt", "-5"),
         requirement("cores", "Gt"),
         requirement("disk", "In", "ssd", "no/value"),

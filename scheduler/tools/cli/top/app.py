@@ -15,6 +15,7 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.why import Depth
+from scheduler.observability.visible import visible
 from scheduler.tools.cli.explain_text import PodReport, print_report
 from scheduler.tools.cli.top.sources import TopSource
 from scheduler.tools.cli.top.view import Cell, View, view_of
@@ -44,7 +45,7 @@ class ExplainScreen(ModalScreen[None]):
     @override
     def compose(self) -> ComposeResult:
         with VerticalScroll():
-            yield Static(Text(self._text), id="explanation")
+            yield Static(_text(self._text), id="explanation")
 
 
 class TopApp(App[None]):
@@ -106,8 +107,8 @@ class TopApp(App[None]):
         view = view_of(
             source.engine, source.profiles, source.rates, source.now, decides=source.decides
         )
-        self.query_one("#title", Static).update(Text(f"stowage top  {source.title}"))
-        self.query_one("#counts", Static).update(Text(counts_text(view)))
+        self.query_one("#title", Static).update(_text(f"stowage top  {source.title}"))
+        self.query_one("#counts", Static).update(_text(counts_text(view)))
         self.query_one("#nodes", Static).update(heat_map(view))
         if self._view is None or self._view.waiting != view.waiting:
             self._fill(view)
@@ -117,7 +118,7 @@ class TopApp(App[None]):
         row = self.table.cursor_row
         self.table.clear()
         for each in view.waiting:
-            self.table.add_row(Text(str(len(each.pods)), justify="right"), Text(each.message))
+            self.table.add_row(Text(str(len(each.pods)), justify="right"), _text(each.message))
         if view.waiting:
             self.table.move_cursor(row=min(max(row, 0), len(view.waiting) - 1))
 
@@ -156,6 +157,11 @@ class TopApp(App[None]):
         return text.getvalue()
 
 
+def _text(text: str) -> Text:
+    """Return a text without styles; tenants may have written parts of it."""
+    return Text(visible(text))
+
+
 def counts_text(view: View) -> str:
     """Format two lines of numbers, and one of devices if there are any."""
     queue = "  ".join(f"{name} {number}" for name, number in view.queue.items())
@@ -181,7 +187,7 @@ def heat_map(view: View) -> Text:
     text = Text()
     for zone, cells in view.zones.items():
         mean = sum(cell.share for cell in cells) / len(cells)
-        text.append(f"{zone}  {len(cells)} nodes, {mean:.0%}\n", "bold")
+        text.append(f"{visible(zone)}  {len(cells)} nodes, {mean:.0%}\n", "bold")
         for cell in cells:
             text.append(*_mark(cell))
         text.append("\n\n")

@@ -1,0 +1,58 @@
+"""Gives new nodes the CSI drivers and devices of existing ones, for trials."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.services import PluginServices
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.volumes.catalog import CSI_NODE, VolumeCatalog
+
+
+class HypotheticalNodes:
+    """Shows plugins the CSI drivers and devices of new nodes during a trial."""
+
+    def __init__(self, services: PluginServices, states: SharedStates) -> None:
+        self._services = services
+        self._states = states
+        self._volumes: VolumeCatalog | None = None
+        """The volumes of `_states`, if they are a fork."""
+
+    @contextmanager
+    def shown(self, snapshot: Snapshot) -> Iterator[None]:
+        """Show the nodes of a snapshot, new ones with the drivers that they were given.
+
+        Raises:
+            PluginError: the catalog of volumes cannot be forked.
+        """
+        self._fork_volumes()
+        with self._services.on_fork(snapshot, self._states):
+            yield
+
+    @contextmanager
+    def with_devices(self, node: str, like: str, snapshot: Snapshot) -> Iterator[None]:
+        """Show a new node with the devices of the node `like`, other nodes without any.
+
+        Raises:
+            PluginError: the catalog of claims cannot be forked.
+        """
+        states = self._states.with_own(ClaimCatalog, lambda known: known.for_new_node(like, node))
+        with self._services.on_fork(snapshot, states):
+            yield
+
+    def give_drivers(self, node: str, like: str) -> None:
+        """Give a new node the CSI drivers of the node `like`, with their limits, from now on.
+
+        Raises:
+            PluginError: the catalog of volumes cannot be forked.
+        """
+        self._fork_volumes()
+        if self._volumes is not None and like in self._volumes.csi_nodes:
+            known = self._volumes.csi_nodes
+            self._volumes.on_event(CSI_NODE, known.get(node), known[like].of(node))
+
+    def _fork_volumes(self) -> None:
+        if self._volumes is None and self._states.known(VolumeCatalog) is not None:
+            self._states = self._states.with_own(VolumeCatalog)
+            self._volumes = self._states.known(VolumeCatalog)
