@@ -20,6 +20,7 @@ from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.algorithm import over_limit
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Framework, PluginError
@@ -189,7 +190,8 @@ def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> 
     summary = judged.summary
     if summary.pre_enqueue is not None or isinstance(summary.error, str):
         return False
-    return not judged.feasible or framework.is_member(pod)
+    waits = not judged.feasible and over_limit(pod) is None
+    return waits or framework.is_member(pod)
 
 
 def with_end(judged: PodVerdict, end: PodEnd | None) -> PodVerdict:

@@ -47,7 +47,7 @@ from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.waiting_model import Assumed, Estimate
 from scheduler.kernel.answers.why import Depth, Whys
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.algorithm import NO_NODES
+from scheduler.kernel.engine.algorithm import NO_NODES, over_limit
 from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.interface import Reason
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError, Verdicts
@@ -218,8 +218,9 @@ class Explainer:
         if not gate.is_success:
             return PodVerdict(_gated(summary, gate))
         snapshot = self._snapshot_without(pod)
-        if not snapshot.table.count:
-            return PodVerdict(replace(summary, message=NO_NODES.message))
+        refused = over_limit(pod) or (None if snapshot.table.count else NO_NODES)
+        if refused is not None:
+            return PodVerdict(replace(summary, message=refused.message))
         nominated = self._core.queue.nominator
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         every = None

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -31,6 +32,12 @@ NO_NODES: Final = Failure("no nodes available to schedule pods", is_rejection=Tr
 
 _ALL_NODES: Final = 100
 """Percent."""
+
+
+def over_limit(pod: PodInfo) -> Failure | None:
+    """Return the failure of a pod that exceeds a limit of one pod; no node is judged for it."""
+    too_much = exceeded_limit(pod.shape)
+    return Failure(too_much, is_rejection=True) if too_much else None
 
 
 class ScheduleResult(msgspec.Struct):
@@ -81,6 +88,9 @@ class SchedulingAlgorithm:
         Raises:
             PluginError: a plugin failed.
         """
+        refused = over_limit(pod)
+        if refused is not None:
+            return refused
         if not snapshot.table.count:
             return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)

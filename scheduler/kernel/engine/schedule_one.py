@@ -8,8 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.limits import exceeded_limit
-from scheduler.kernel.engine.algorithm import ScheduleResult
+from scheduler.kernel.engine.algorithm import ScheduleResult, over_limit
 from scheduler.kernel.engine.attempt import PLACED, Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
@@ -162,12 +161,8 @@ class SchedulingLoop:
         # 1. The result of an equal pod earlier in the batch may hold for this pod.
         result = batch.next_result(framework, pod)
         if result is None:
-            too_much = exceeded_limit(pod.shape)
-            if too_much:
-                failure = Failure(too_much, is_rejection=True)
-                self._failures.handle_scheduling_failure(attempt, failure)
-                return
-            extender_calls, asks = self._extender_calls, core.extenders.about_nodes(pod)
+            extender_calls = self._extender_calls
+            asks = core.extenders.about_nodes(pod) and over_limit(pod) is None
             if asks and not extender_calls.take_turn(attempt):
                 return
             # 2. Update the snapshot from the cache.

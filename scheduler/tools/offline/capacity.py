@@ -15,6 +15,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.resources import PODS
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.algorithm import over_limit
 from scheduler.kernel.engine.events import Decide, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.kernel.framework.runtime import Framework
@@ -79,6 +80,9 @@ def capacity_of(
     copies = _Copies(engine)
     pod = _alone(framework, pod)
     unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
+    refused = over_limit(pod)
+    if refused is not None:
+        return Capacity(0, {}, {refused.message: core.snapshot.table.count}, unused)
     kind = copies.of(pod, _NAME)
     found = framework.filtering.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
     if found.is_row_local:
@@ -219,6 +223,8 @@ def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
     first: dict[object, PodInfo] = {}
     frequent: Counter[object] = Counter()
     for pod in pods:
+        if over_limit(pod) is not None:
+            continue
         kind = (pod.kind, pod.resource_claims)
         first.setdefault(kind, pod)
         frequent[kind] += 1

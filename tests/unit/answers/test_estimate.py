@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.limits import MAX_TOLERATIONS
 from scheduler.api.objects import (
     Affinity,
     LabelSelector,
@@ -14,6 +15,7 @@ from scheduler.api.objects import (
     OwnerReference,
     PodAffinitySpec,
     PodAffinityTerm,
+    Toleration,
 )
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
@@ -249,6 +251,18 @@ def test_a_gang_for_one_rack_fits_once_there_is_room_in_one(
 
     assert found is not None
     assert found.text.startswith(told)
+
+
+def test_a_member_over_a_limit_never_fits() -> None:
+    """The engine rejects it, so the gang waits for the others."""
+    many = [Toleration(f"k{i}", "Exists") for i in range(MAX_TOLERATIONS + 1)]
+    members = [pod("m0", group="gang"), pod("m1", group="gang", tolerations=many)]
+    cluster = loaded(1, [running("a", 0, 4, ends=60.0), *members], least=2)
+    found = asked(cluster, members[0])
+
+    assert found is not None
+    assert not found.time
+    assert found.text.startswith("The group does not fit")
 
 
 def test_a_question_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
