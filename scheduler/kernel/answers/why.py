@@ -184,7 +184,8 @@ def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Step
         pod: a pending pod, or an assigned one, which is judged as if it had no node.
 
     Returns:
-        An answer with changes and guesses, about the cluster at the first step.
+        An answer with changes and guesses, about the cluster at the first step; without any if the
+        pod fits there.
 
     Raises:
         PluginError: a plugin failed.
@@ -201,11 +202,13 @@ def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Step
 def _changes_of(
     framework: Framework, pod: PodInfo, copy: ClusterCopy, devices: HypotheticalDevices | None
 ) -> Steps[PodAnswer]:
+    blank = PodAnswer(pod.key, framework.profile_name)
     every = every_check(framework, pod, copy.world, copy.nominated)
+    if len(every.found.feasible_rows()):
+        return replace(blank, changes=(), guesses=())
     checks = checks_of(every)
     yield
     trials = Trials(framework, pod, copy.world, copy.nominated, devices, checks)
-    blank = PodAnswer(pod.key, framework.profile_name)
     return (yield from _with_changes(blank, every, trials))
 
 
