@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.ahead import Ahead, LooksSpentError
@@ -22,7 +23,6 @@ from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.algorithm import over_limit
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Framework, PluginError
@@ -199,7 +199,7 @@ def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> 
     summary = judged.summary
     if summary.pre_enqueue is not None or isinstance(summary.error, str):
         return False
-    waits = not judged.feasible and over_limit(pod) is None
+    waits = not judged.feasible and not exceeded_limit(pod.shape)
     return waits or framework.is_member(pod)
 
 

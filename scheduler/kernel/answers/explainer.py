@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.cluster_changes import nodes_for_all
@@ -47,7 +48,7 @@ from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.waiting_model import Assumed, Estimate
 from scheduler.kernel.answers.why import Depth, Whys
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.algorithm import NO_NODES, over_limit
+from scheduler.kernel.engine.algorithm import NO_NODES
 from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.interface import Reason
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError, Verdicts
@@ -218,9 +219,9 @@ class Explainer:
         if not gate.is_success:
             return PodVerdict(_gated(summary, gate))
         snapshot = self._snapshot_without(pod)
-        refused = over_limit(pod) or (None if snapshot.table.count else NO_NODES)
-        if refused is not None:
-            return PodVerdict(replace(summary, message=refused.message))
+        refused = exceeded_limit(pod.shape) or ("" if snapshot.table.count else NO_NODES.message)
+        if refused:
+            return PodVerdict(replace(summary, message=refused))
         nominated = self._core.queue.nominator
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         every = None

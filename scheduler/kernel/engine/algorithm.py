@@ -34,12 +34,6 @@ _ALL_NODES: Final = 100
 """Percent."""
 
 
-def over_limit(pod: PodInfo) -> Failure | None:
-    """Return the failure of a pod that exceeds a limit of one pod; no node is judged for it."""
-    too_much = exceeded_limit(pod.shape)
-    return Failure(too_much, is_rejection=True) if too_much else None
-
-
 class ScheduleResult(msgspec.Struct):
     """A node for a pod.
 
@@ -88,9 +82,9 @@ class SchedulingAlgorithm:
         Raises:
             PluginError: a plugin failed.
         """
-        refused = over_limit(pod)
-        if refused is not None:
-            return refused
+        too_much = exceeded_limit(pod.shape)
+        if too_much:
+            return Failure(too_much, is_rejection=True)
         if not snapshot.table.count:
             return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)

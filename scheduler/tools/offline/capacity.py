@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import PODS
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.algorithm import over_limit
 from scheduler.kernel.engine.events import Decide, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.kernel.framework.runtime import Framework
@@ -80,9 +80,9 @@ def capacity_of(
     copies = _Copies(engine)
     pod = _alone(framework, pod)
     unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
-    refused = over_limit(pod)
-    if refused is not None:
-        return Capacity(0, {}, {refused.message: core.snapshot.table.count}, unused)
+    refused = exceeded_limit(pod.shape)
+    if refused:
+        return Capacity(0, {}, {refused: core.snapshot.table.count}, unused)
     kind = copies.of(pod, _NAME)
     found = framework.filtering.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
     if found.is_row_local:
@@ -223,7 +223,7 @@ def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
     first: dict[object, PodInfo] = {}
     frequent: Counter[object] = Counter()
     for pod in pods:
-        if over_limit(pod) is not None:
+        if exceeded_limit(pod.shape):
             continue
         kind = (pod.kind, pod.resource_claims)
         first.setdefault(kind, pod)
