@@ -7,7 +7,6 @@ and members of a group are placed one after the other, as in an attempt.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from math import inf
 from random import Random
 from typing import Final, TypeAlias
 
@@ -47,8 +46,8 @@ class Ahead:
         framework: Framework,
         pods: Sequence[PodInfo],
         needed: int,
-        domains: Sequence[Indices | None] = (None,),
-        most_looks: float = inf,
+        domains: Sequence[Indices | None],
+        most_looks: int,
     ) -> None:
         """Copy the snapshot.
 
