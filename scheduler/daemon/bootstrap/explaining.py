@@ -69,6 +69,8 @@ class LiveExplainer:
                 return None
             attempt = self._engine.attempts.of(pod.uid)
             asked = pod if attempt is None else attempt.pod
+            # On a standby no decision brings the snapshot up to date.
+            self._engine.core.catch_up()
             judgement = self._explainer.judge(asked, Depth.CHECKS)
             self._explainer.forget()
             scheduling_state = scheduling_state_of(

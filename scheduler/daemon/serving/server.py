@@ -69,6 +69,7 @@ class Server:
             access_log=None,
             shutdown_timeout=_SHUTDOWN_SECONDS,
             keepalive_timeout=IDLE_SECONDS,
+            handler_cancellation=True,
         )
         self._connections = Connections(
             self._protocol, self._tls.context, limit=connections_allowed()

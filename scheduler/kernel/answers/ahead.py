@@ -11,6 +11,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from scheduler.api.pods import PodInfo, PodKind
+from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.orders import without
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorithm
@@ -24,6 +25,10 @@ _Placed: TypeAlias = tuple[PodInfo, CycleState]
 
 MOST_AT_ONCE: Final = 128
 """Pods at most that are added or removed in one step."""
+
+
+class LooksSpentError(SchedulerError):
+    """No searches for a node are left; no further check is possible."""
 
 
 class Ahead:
@@ -41,7 +46,8 @@ class Ahead:
         framework: Framework,
         pods: Sequence[PodInfo],
         needed: int,
-        domains: Sequence[Indices | None] = (None,),
+        domains: Sequence[Indices | None],
+        most_looks: int,
     ) -> None:
         """Copy the snapshot.
 
@@ -51,6 +57,7 @@ class Ahead:
             pods: the pending pods, in the order in which they are placed.
             needed: the number of them that must fit.
             domains: the rows of each domain, in one of which the pods must fit; None for all nodes.
+            most_looks: searches for a node at most.
 
         Raises:
             PluginError: a plugin's shared state cannot be forked.
@@ -61,7 +68,7 @@ class Ahead:
         self.running: Sequence[PodInfo] = ()
         self._services = engine.services
         # The pods may use all room that is kept for any of them.
-        self._nominated = without(core.queue.nominator, {pod.uid: pod for pod in pods})
+        self._nominated = without(core.queue.nominator.copy(), {pod.uid: pod for pod in pods})
         self._framework = framework.beside()
         self._algorithm = SchedulingAlgorithm(
             Random(0),  # noqa: S311 - breaks ties, keeps no secret
@@ -71,6 +78,7 @@ class Ahead:
         self._pods = [_of_own_kind(pod, kinds) for pod in pods]
         self._needed = needed
         self._domains = domains
+        self._most_looks = most_looks
         self._gone: set[int] = set()
         self._world = core.snapshot.copy()
         # Not a fork: plugins may keep values about this copy and update them by its changes.
@@ -89,6 +97,7 @@ class Ahead:
         """Return whether enough pods fit without the `running` pods at these indices.
 
         Raises:
+            LooksSpentError: no searches for a node are left.
             PluginError: a plugin failed.
         """
         yield from self._let_go(set(gone))
@@ -130,6 +139,8 @@ class Ahead:
 
     def _has_place(self, pod: PodInfo, rows: Indices | None, placed: list[_Placed]) -> bool:
         """Place and reserve a pod on the copy; return False if no node fits or Reserve fails."""
+        if self.looks >= self._most_looks:
+            raise LooksSpentError
         self.looks += 1
         framework = self._framework
         with self._services.on_fork(self._world, self._states):

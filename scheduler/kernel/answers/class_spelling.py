@@ -8,15 +8,18 @@ from msgspec.structs import replace
 from scheduler.api.devices import DeviceRequest, ResourceClaim
 from scheduler.kernel.answers.claim_edits import asks_of
 from scheduler.kernel.answers.model import Guess
-from scheduler.kernel.answers.spelling import nearest_word
+from scheduler.kernel.answers.spelling import is_close, nearest_word
 from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of
 from scheduler.kernel.snapshot import Snapshot
 
 
-def class_guesses(trials: Trials) -> Iterator[Guess]:
-    """Yield for each unknown name the most similar class, and the nodes that would fit with it."""
+def class_guesses(trials: Trials) -> Iterator[Guess | None]:
+    """Yield for each unknown name the most similar class, and the nodes that would fit with it.
+
+    Yields None where other work may run before the search continues.
+    """
     if trials.devices is None or not trials.pod.resource_claims:
         return
     catalog, snapshot = trials.devices.catalog, trials.snapshot
@@ -33,7 +36,9 @@ def class_guesses(trials: Trials) -> Iterator[Guess]:
         if claim.status.allocation is None and ask.device_class_name not in devices.classes
     }
     for (key, written), (claim, name) in unknown.items():
-        nodes = {each: _nodes_with(each, catalog, snapshot) for each in devices.classes}
+        yield None
+        close = (each for each in devices.classes if is_close(written, each))
+        nodes = {each: _nodes_with(each, catalog, snapshot) for each in close}
         meant = nearest_word(written, nodes)
         if meant is not None:
             with trials.devices.claims([_respelled(claim, written, meant)], snapshot):

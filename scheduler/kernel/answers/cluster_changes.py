@@ -70,17 +70,20 @@ def _has_other_taint(every: EveryCheck, rows: Indices) -> NDArray[np.bool_]:
 def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """Yield the fewest labels that make a node satisfy node selector and affinity."""
     rows = every.rejected_by_none_but(NodeAffinity.NAME)
-    for row, edits in fewest_labels(trials.pod, every.snapshot, rows, _NODES_TRIED):
+    for found in fewest_labels(trials.pod, every.snapshot, rows, _NODES_TRIED):
+        yield None
+        if found is None:
+            continue
+        row, edits = found
         node = every.snapshot.node(row)
 
         def fits(some: Sequence[SetLabel], node: Node = node) -> bool:
             return len(trials.nodes_with(_labelled(node, some))) > 0
 
         if edits and fits(edits):
-            needed = trials.needed(edits, fits)
+            needed = yield from trials.needed(edits, fits)
             yield change_of(needed, trials.nodes_with(_labelled(node, needed)))
             return
-        yield None
 
 
 def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
@@ -115,7 +118,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
     for candidate in fewest[:_NODES_TRIED]:
         if len(candidate.victims) <= _MOST_VICTIMS and fits(candidate.victims):
             # Keep the most important victims on the node, if the pod fits beside them.
-            needed = trials.needed(candidate.victims, fits)
+            needed = yield from trials.needed(candidate.victims, fits)
             edits = [EvictPod(v.key, candidate.node_name, v.priority) for v in needed]
             yield trials.change(edits, rows_without(needed))
             return

@@ -65,7 +65,7 @@ def _lower_count(
     return trials.change([LowerCount(*where, wanted, low)], rows_with(low)) if low else None
 
 
-def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """Yield the largest request with which the pod fits, of an extended resource of devices."""
     if trials.devices is None or _decision(every) is None:
         return
@@ -73,7 +73,7 @@ def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[Sugg
     most = max((each.most for each in _requests(trials)), default=0)
     for resource in trials.pod.shape.requests:
         if class_of(resource) is not None and len(every.rejected_by_none_but(_NAME)):
-            lower = highest(trials, resource, (), most)
+            lower = yield from highest(trials, resource, (), most)
             if lower is not None:
                 yield trials.change([lower], trials.rows(applied(trials.pod.spec, [lower])))
 
@@ -132,7 +132,9 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
 
         # Claims are sorted by devices freed: drop those with the fewest from the change first.
         if len(rows_without(claims)):
-            needed = trials.needed(claims[::-1], lambda some: len(rows_without(some)) > 0)
+            needed = yield from trials.needed(
+                claims[::-1], lambda some: len(rows_without(some)) > 0
+            )
             name = world.table.names[node.row]
             edits = [FreeClaim(c.key, pods_of(c), name, _devices_of(c)) for c in needed]
             best = trials.change(edits, rows_without(needed))

@@ -2,19 +2,22 @@
 
 The known ends are sorted. Bisection finds how many of them free enough room; then the pods whose
 ends do not matter are left out. This takes 2 + log2(number of ends) checks, and a bounded number
-for the second step. Other pending pods are ignored, although one of them may take the room first.
+for the second step. All checks together search for a node at most `MOST_LOOKS` times. Other pending
+pods are ignored, although one of them may take the room first.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.ahead import Ahead
+from scheduler.kernel.answers.ahead import Ahead, LooksSpentError
 from scheduler.kernel.answers.judgement import PodVerdict
 from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
@@ -28,7 +31,7 @@ from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.snapshot import Indices
 
 MOST_LOOKS: Final = 8192
-"""Searches for a node at most before the bisection stops early."""
+"""Searches for a node at most; a check of a gang takes many."""
 MOST_TRIALS: Final = 32
 """Checks at most to find the pods whose ends matter."""
 _MOST_TRIED: Final = 1024
@@ -37,6 +40,7 @@ _NODES_AT_ONCE: Final = 64
 _PODS_TOLD: Final = 10
 _NAMES_TOLD: Final = 3
 _NOTHING_KNOWN: Final = "When it fits is not known: no running pod has a known end."
+_GIVEN_UP: Final = "When it fits is not known: too many places would have to be tried."
 _NOT_ASKED: Final = "Extenders are not asked."
 _NO_DOMAIN: Final = "When the group fits is not known: {}."
 
@@ -107,7 +111,7 @@ def estimate(
             if not status.is_success:
                 return Estimate(_NO_DOMAIN.format(status.message))
             domains = found.parts()
-        ahead = Ahead(engine, framework, wanted.pods, wanted.needed, domains)
+        ahead = Ahead(engine, framework, wanted.pods, wanted.needed, domains, MOST_LOOKS)
         yield
         ending, unknown = yield from _ending(engine, ahead, wanted, now)
         ahead.running = [each.pod for each in ending]
@@ -129,24 +133,26 @@ def _bisect(
     ahead: Ahead, wanted: _Wanted, ending: Sequence[_Ending], unknown: int, now: float
 ) -> Steps[Estimate | None]:
     """Find the fewest earliest ends after which the pods fit, and which of them matter."""
-    if (yield from ahead.fits_without(())):
-        return None
     counts = Estimate("", known=len(ending), unknown=unknown)
-    if not ending:
-        return replace(counts, text=_NOTHING_KNOWN)
-    if not (yield from ahead.fits_without(range(len(ending)))):
-        text = _never_text(wanted.subject, len(ending), unknown)
-        return replace(counts, text=text)
+    try:
+        if (yield from ahead.fits_without(())):
+            return None
+        if not ending:
+            return replace(counts, text=_NOTHING_KNOWN)
+        if not (yield from ahead.fits_without(range(len(ending)))):
+            text = _never_text(wanted.subject, len(ending), unknown)
+            return replace(counts, text=text)
+    except LooksSpentError:
+        return replace(counts, text=_GIVEN_UP)
     too_few, enough = 0, len(ending)
-    while enough - too_few > 1 and ahead.looks < MOST_LOOKS:
-        middle = (too_few + enough) // 2
-        if (yield from ahead.fits_without(range(middle))):
-            enough = middle
-        else:
-            too_few = middle
+    with suppress(LooksSpentError):
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            if (yield from ahead.fits_without(range(middle))):
+                enough = middle
+            else:
+                too_few = middle
     is_first = enough - too_few == 1
-    # Check again: `ahead.places` may be those of another number of ends.
-    yield from ahead.fits_without(range(enough))
     matter = yield from _those_that_matter(ahead, ending[:enough], is_first=is_first)
     ends = [ending[number] for number in matter]
     time = max(each.end.time for each in ends)
@@ -163,24 +169,28 @@ def _bisect(
 def _those_that_matter(
     ahead: Ahead, ending: Sequence[_Ending], *, is_first: bool
 ) -> Steps[list[int]]:
-    """Return a subset of ends that suffices, and of which none can be left out."""
+    """Return a subset of ends that suffices, and of which none can be left out.
+
+    The result may have more ends if the trials or the searches for a node are spent before.
+    """
     kept = list(range(len(ending)))
     near = [number for number in kept if ending[number].pod.node_name in ahead.places]
-    if 0 < len(near) < len(kept) and (yield from ahead.fits_without(near)):
-        kept = near
-    if len(kept) > _MOST_TRIED or not is_first:
-        return kept
-    left, size = MOST_TRIALS, max(1, len(kept) // 2)
-    while size:
-        first = 0
-        while first < len(kept) > 1 and left and ahead.looks < MOST_LOOKS:
-            left -= 1
-            others = kept[:first] + kept[first + size :]
-            if others and (yield from ahead.fits_without(others)):
-                kept = others
-            else:
-                first += size
-        size //= 2
+    with suppress(LooksSpentError):
+        if 0 < len(near) < len(kept) and (yield from ahead.fits_without(near)):
+            kept = near
+        if len(kept) > _MOST_TRIED or not is_first:
+            return kept
+        left, size = MOST_TRIALS, max(1, len(kept) // 2)
+        while size:
+            first = 0
+            while first < len(kept) > 1 and left:
+                left -= 1
+                others = kept[:first] + kept[first + size :]
+                if others and (yield from ahead.fits_without(others)):
+                    kept = others
+                else:
+                    first += size
+            size //= 2
     return kept
 
 
@@ -189,7 +199,8 @@ def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> 
     summary = judged.summary
     if summary.pre_enqueue is not None or isinstance(summary.error, str):
         return False
-    return not judged.feasible or framework.is_member(pod)
+    waits = not judged.feasible and not exceeded_limit(pod.shape)
+    return waits or framework.is_member(pod)
 
 
 def with_end(judged: PodVerdict, end: PodEnd | None) -> PodVerdict:

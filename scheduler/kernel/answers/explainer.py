@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.cluster_changes import nodes_for_all
@@ -58,7 +59,7 @@ from scheduler.kernel.framework.steps import finished
 from scheduler.kernel.plugins.default_preemption import MESSAGE_PREFIX
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
-from scheduler.kernel.volumes.obstacles import claim_obstacles
+from scheduler.kernel.volumes.obstacles import ClaimObstacle, claim_obstacles
 
 _TRIALS_FOR_ALL: Final = 1024
 """Filter runs at most to place equal pods one by one; more pods get no answer."""
@@ -213,7 +214,7 @@ class Explainer:
 
     # --- judging --------------------------------------------------------------------------------
 
-    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> PodVerdict:  # noqa: C901, PLR0912 - the cycle of one pod, read from top to bottom
+    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> PodVerdict:  # noqa: C901 - the cycle of one pod, read from top to bottom
         summary = PodAnswer(
             pod.key,
             framework.profile_name,
@@ -228,8 +229,9 @@ class Explainer:
         if not gate.is_success:
             return PodVerdict(_gated(summary, gate))
         snapshot = self._snapshot_without(pod)
-        if not snapshot.table.count:
-            return PodVerdict(replace(summary, message=NO_NODES.message))
+        refused = exceeded_limit(pod.shape) or ("" if snapshot.table.count else NO_NODES.message)
+        if refused:
+            return PodVerdict(replace(summary, message=refused))
         nominated = self._core.queue.nominator
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         every = None
@@ -246,9 +248,7 @@ class Explainer:
             )
             if not results.refused:
                 summary = self._whys.add(summary, depth, framework, pod, found, snapshot, nominated)
-        catalog = self._core.states.known(VolumeCatalog)
-        if catalog is not None:
-            summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)
+        summary = replace(summary, claims=self._claims(pod, snapshot) or UNSET)
         if found.verdicts is None:
             return PodVerdict(replace(summary, pre_filter=rejection_of(found.pre_filter)))
         scored = results.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
@@ -268,6 +268,10 @@ class Explainer:
         return replace(
             judgement, summary=replace(summary, placed=_current_placement(judgement, node_name))
         )
+
+    def _claims(self, pod: PodInfo, snapshot: Snapshot) -> tuple[ClaimObstacle, ...]:
+        catalog = self._core.states.known(VolumeCatalog)
+        return () if catalog is None else claim_obstacles(pod, catalog, snapshot)
 
     def _with_devices(
         self, scored: Scored, framework: Framework, found: Feasibility, snapshot: Snapshot

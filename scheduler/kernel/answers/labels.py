@@ -1,17 +1,18 @@
 """Finds the fewest labels that each node lacks to satisfy a pod."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.objects import NodeSelectorRequirement, NodeSelectorTerm
+from scheduler.api.objects import Node, NodeSelectorRequirement, NodeSelectorTerm
 from scheduler.api.pods import PodInfo
-from scheduler.api.selectors import is_label_value, parse_int64
+from scheduler.api.selectors import SelectorError, is_label_value, parse_int64
 from scheduler.kernel.answers.edits import SetLabel
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.plugins.label_obstacles import satisfied
-from scheduler.kernel.plugins.node_predicates import required_terms
+from scheduler.kernel.plugins.node_predicates import node_term, required_terms
 from scheduler.kernel.snapshot import Snapshot
 
 _FACTS: Final = frozenset(
@@ -38,40 +39,54 @@ _IN: Final = "In"
 
 def fewest_labels(
     pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp], most: int
-) -> Iterator[tuple[int, list[SetLabel]]]:
-    """Yield at most `most` rows and the labels that they lack, rows with the fewest first."""
+) -> Iterator[tuple[int, list[SetLabel]] | None]:
+    """Yield at most `most` rows and the labels that they lack, rows with the fewest first.
+
+    Yields None where other work may run before the search continues.
+    """
     demanded = [
         NodeSelectorRequirement(key, _IN, (value,)) for key, value in pod.spec.node_selector.items()
     ]
-    choices = [[*demanded, *term.match_expressions] for term in _terms(pod)]
+    choices: list[Sequence[NodeSelectorRequirement]] = [
+        term.match_expressions for term in _terms(pod)
+    ]
     if not required_terms(pod.spec):
-        choices = [demanded]
-    lacking = np.array([_lacking(choice, snapshot, rows) for choice in choices])
-    if not lacking.size:
+        choices = [()]
+    if not (choices and len(rows)):
         return
-    best = lacking.min(axis=0)
-    for at in np.argsort(best, kind="stable")[:most].tolist():
-        if best[at] < _HOPELESS:
+    always = yield from _lacking(demanded, snapshot, rows)
+    fewest, chosen = np.full(len(rows), np.inf), np.zeros(len(rows), np.intp)
+    for number, choice in enumerate(choices):
+        lacking = yield from _lacking(choice, snapshot, rows)
+        is_less = lacking < fewest
+        fewest[is_less], chosen[is_less] = lacking[is_less], number
+    fewest += always
+    for at in np.argsort(fewest, kind="stable")[:most].tolist():
+        if fewest[at] < _HOPELESS:
             row = int(rows[at])
-            choice = choices[int(lacking[:, at].argmin())]
-            name = snapshot.table.names[row]
-            missing = [each for each in choice if not _has(each, snapshot, row)]
+            node = snapshot.node(row)
+            missing = (r for r in (*demanded, *choices[chosen[at]]) if not _has(r, node))
+            name = node.metadata.name
             yield row, [SetLabel(name, *label) for each in missing if (label := _wanted(each))]
 
 
 def _lacking(
-    choice: list[NodeSelectorRequirement], snapshot: Snapshot, rows: NDArray[np.intp]
-) -> NDArray[np.intp]:
+    choice: Sequence[NodeSelectorRequirement], snapshot: Snapshot, rows: NDArray[np.intp]
+) -> Steps[NDArray[np.intp]]:
     """Return by row the number of requirements that the node does not satisfy."""
     count = np.zeros(len(rows), np.intp)
     for each in choice:
         fails = ~satisfied(NodeSelectorTerm((each,)), snapshot)[rows]
         count += fails * (_HOPELESS if _wanted(each) is None else 1)
+        yield
     return count
 
 
-def _has(requirement: NodeSelectorRequirement, snapshot: Snapshot, row: int) -> bool:
-    return bool(satisfied(NodeSelectorTerm((requirement,)), snapshot)[row])
+def _has(requirement: NodeSelectorRequirement, node: Node) -> bool:
+    try:
+        return node_term(NodeSelectorTerm((requirement,))).matches_node(node)
+    except SelectorError:
+        return False
 
 
 def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None] | None:

@@ -287,7 +287,7 @@ class PodAnswer(Wire, frozen=True):
     `counts` when a daemon answers without nodes (`nodes` is absent then);
     `estimate` on request, for pods that wait for room; `expectedEnd` for pods that have a node;
     `unserved` if no known scheduler serves the pod; `placed` for pods that have a node;
-    `claims` when claims exclude nodes, with the nodes that each excludes;
+    `claims` when claims exclude nodes, with the number of nodes that each excludes;
     `permit` if a Permit plugin would let the pod wait or reject it;
     `preemption` with `--preempt`, for pods that fit nowhere;
     `schedulingState` when a daemon answers, `assumed` if it has assumed other pods;

@@ -22,6 +22,7 @@ from scheduler.kernel.answers.rules import rules_of, without_rules
 from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.violations import likely_sets
 from scheduler.kernel.framework.obstacles import ResourceObstacle
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.kernel.plugins.node_affinity import NodeAffinity
 from scheduler.kernel.plugins.node_ports import NodePorts
@@ -40,22 +41,21 @@ _MOST_TAINT_SETS: Final = 16
 _NODES_TRIED: Final = 4
 
 
-def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """Yield a lower request of each resource that helps; if none does, of several together."""
     rows = _with_place(every, every.rejected_by_none_but(NodeResourcesFit.NAME))
     if not len(rows):
         return
     found = False
     for resource in _wanting(every, rows):
-        change = _lower_one(every, trials, resource)
-        if change is not None:
-            found = True
-            yield change
+        change = yield from _lower_one(every, trials, resource)
+        found |= change is not None
+        yield change
     if not found:
         yield from several(every, trials, (NodeResourcesFit.NAME,))
 
 
-def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """Yield the fewest tolerations for a node that is rejected only for its taints."""
     table = every.snapshot.table
     spec = trials.pod.spec
@@ -71,9 +71,12 @@ def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChan
         if size and len(edits) > size:
             return
         if len(trials.rows(applied(spec, edits))):
-            needed = trials.needed(edits, lambda some: len(trials.rows(applied(spec, some))) > 0)
+            needed = yield from trials.needed(
+                edits, lambda some: len(trials.rows(applied(spec, some))) > 0
+            )
             size = len(needed)
             yield trials.change(needed, trials.rows(applied(spec, needed)))
+        yield None
 
 
 def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
@@ -92,7 +95,7 @@ def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | 
 
 def several(
     every: EveryCheck, trials: Trials, plugins: Sequence[str] = ADJUSTABLE
-) -> Iterator[SuggestedChange]:
+) -> Iterator[SuggestedChange | None]:
     """Yield the necessary edits for one node that only these plugins reject."""
     spec = trials.pod.spec
 
@@ -102,14 +105,16 @@ def several(
     rows = _with_place(every, every.rejected_by_none_but(*plugins))
     order = np.lexsort((shortage(every, rows), every.fails[rows]))
     for row in rows[order[:_NODES_TRIED]].tolist():
+        yield None
         edits = _edits_for(every, trials, row)
         if not len(try_edits(edits)):
             continue
-        needed = trials.needed(edits, lambda some: len(try_edits(some)) > 0)
+        needed = yield from trials.needed(edits, lambda some: len(try_edits(some)) > 0)
         for i, edit in enumerate(needed):
             if isinstance(edit, LowerRequest):
                 others = [*needed[:i], *needed[i + 1 :]]
-                needed[i] = highest(trials, edit.resource, others, amount_of(edit)) or edit
+                lower = yield from highest(trials, edit.resource, others, amount_of(edit))
+                needed[i] = lower or edit
         yield trials.change(needed, try_edits(needed))
         return
 
@@ -133,13 +138,13 @@ def applied(spec: PodSpec, edits: Sequence[Edit]) -> PodSpec:
 # --- requests -----------------------------------------------------------------------------------
 
 
-def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> SuggestedChange | None:
+def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> Steps[SuggestedChange | None]:
     """Return the change to the largest request of one resource that fits, or None."""
     spec = trials.pod.spec
     rows = trials.rows(with_request(spec, resource, least(spec, resource)))
     if not len(rows):
         return None
-    lower = highest(trials, resource, (), int(_free(every, resource, rows).max()))
+    lower = yield from highest(trials, resource, (), int(_free(every, resource, rows).max()))
     if lower is None:
         return None
     return trials.change([lower], trials.rows(applied(spec, [lower])))
@@ -147,10 +152,11 @@ def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> SuggestedCha
 
 def highest(
     trials: Trials, resource: str, others: Sequence[Edit], guess: int
-) -> LowerRequest | None:
+) -> Steps[LowerRequest | None]:
     """Return the largest request of a resource that fits; None if no amount does.
 
-    The other edits `others` are applied too; `guess` is the likely amount, which saves trials.
+    A step is a trial. The other edits `others` are applied too; `guess` is the likely amount, which
+    saves trials.
     """
     spec, asked = trials.pod.spec, trials.pod.shape.requests[resource]
     first = least(spec, resource) - 1
@@ -165,8 +171,10 @@ def highest(
     low, high = first, asked
     for amount in (guess, guess + 1, first + 1):
         if low < amount < high:
+            yield
             low, high = (amount, high) if fits(amount) else (low, amount)
     while low > first and high - low > 1:
+        yield
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     low -= low % page_size(resource)

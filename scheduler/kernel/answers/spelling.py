@@ -29,6 +29,8 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT
 
 _MOST_GUESSES: Final = 8
+_MOST_WORDS: Final = 64
+"""Unknown words at most that are compared with the known ones."""
 _SHORTEST: Final = 3
 """Minimum length of a word: nearly any two shorter words are one letter apart."""
 
@@ -51,16 +53,25 @@ class _Word(msgspec.Struct, frozen=True):
     of_key: str = ""
 
 
-def guesses(trials: Trials) -> Iterator[Guess]:
-    """Yield for each unknown word the most similar known one, and the nodes that fit with it."""
-    made = 0
+def guesses(trials: Trials) -> Iterator[Guess | None]:
+    """Yield for each unknown word the most similar known one, and the nodes that fit with it.
+
+    Yields None where other work may run before the search continues.
+    """
+    made = looked = 0
     for word in _unknown_words(trials.pod.spec, trials.snapshot):
+        yield None
+        if word is None:
+            continue
         meant = nearest_word(word.written, word.known)
-        if meant is not None and made < _MOST_GUESSES:
+        if meant is not None:
             made += 1
             spec = _respelled(trials.pod.spec, word, meant)
             fits = len(trials.rows(spec))
             yield Guess(word.path, word.written, meant, word.known[meant], fits)
+        looked += 1
+        if made == _MOST_GUESSES or looked == _MOST_WORDS:
+            return
 
 
 def nearest_word(written: str, known: Mapping[str, int]) -> str | None:
@@ -89,7 +100,8 @@ def is_close(one: str, other: str) -> bool:
     )
 
 
-def _unknown_words(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:
+def _unknown_words(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word | None]:
+    """Yield the unknown words, and None after each rule on labels: their values are counted."""
     keys = snapshot.label_keys()
     yield from _of_labels(spec, snapshot)
     for path, key in _topology_keys(spec):
@@ -101,7 +113,7 @@ def _unknown_words(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:
             yield _Word(path, name, offered, "resource")
 
 
-def _of_labels(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:  # noqa: C901, PLR0912 - one branch per place that names labels
+def _of_labels(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word | None]:  # noqa: C901, PLR0912 - one branch per place that names labels
     keys = snapshot.label_keys()
     for key, value in spec.node_selector.items():
         path = f"{NODE_SELECTOR}[{key}]"
@@ -109,6 +121,8 @@ def _of_labels(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:  # noqa: C
             yield _Word(path, key, keys, "labelKey")
         elif value not in (values := _values(snapshot, key)):
             yield _Word(path, value, values, "labelValue", key)
+        else:
+            yield None
     for i, term in enumerate(required_terms(spec)):
         for j, requirement in enumerate(term.match_expressions):
             path = f"{NODE_AFFINITY}.nodeSelectorTerms[{i}].matchExpressions[{j}]"
@@ -120,6 +134,7 @@ def _of_labels(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:  # noqa: C
                     if value not in known:
                         at = f"{path}.values"
                         yield _Word(at, value, known, "labelValue", requirement.key)
+                yield None
 
 
 def _topology_keys(spec: PodSpec) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from scheduler.kernel.answers.hypothetical_nodes import HypotheticalNodes
 from scheduler.kernel.answers.model import Check, SuggestedChange
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.snapshot import Indices, NodeRemoved, NodeSet, Snapshot
 
 _T = TypeVar("_T")
@@ -153,12 +154,13 @@ class Trials:
         self,
         atoms: Sequence[_T],
         try_set: Callable[[Sequence[_T]], Indices],
-        likely: Callable[[], Iterable[Sequence[_T]]],
+        likely: Callable[[], Iterable[Sequence[_T] | None]],
     ) -> Iterator[tuple[Sequence[_T], Indices] | None]:
         """Yield the smallest sets of atoms that make rows feasible, and None between two tries.
 
         While enough trials are left, all sets of a size are tried; then only those of `likely`, in
-        their order, and the first that helps is reduced to the necessary atoms.
+        their order, and the first that helps is reduced to the necessary atoms. `likely` may yield
+        None between two sets.
 
         `try_set` returns the rows on which the pod fits after a set of edits.
         """
@@ -174,16 +176,18 @@ class Trials:
             if found:
                 return
         for several in likely():
-            if len(try_set(several)):
-                needed = self.needed(several, lambda some: len(try_set(some)) > 0)
+            if several is not None and len(try_set(several)):
+                needed = yield from self.needed(several, lambda some: len(try_set(some)) > 0)
                 yield needed, try_set(needed)
                 return
+            yield None
 
-    def needed(self, atoms: Sequence[_T], fits: Callable[[Sequence[_T]], bool]) -> list[_T]:
-        """Return a subset of sufficient atoms of which none can be left out."""
+    def needed(self, atoms: Sequence[_T], fits: Callable[[Sequence[_T]], bool]) -> Steps[list[_T]]:
+        """Return a subset of sufficient atoms of which none can be left out; a step is a trial."""
         kept = list(atoms)
         for atom in atoms:
             others = [each for each in kept if each is not atom]
+            yield
             if others and fits(others):
                 kept = others
         return kept

@@ -12,8 +12,8 @@ from scheduler.kernel.plugins.label_obstacles import satisfied
 from scheduler.kernel.snapshot import Indices
 
 
-def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRule, ...]]:
-    """Yield the sets of rules that nodes violate, the smallest sets first.
+def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRule, ...] | None]:
+    """Yield the sets of rules that nodes violate, the smallest sets first; None between two trials.
 
     Each rule is checked alone. So dropping a set makes a node feasible if rules do not depend on
     each other; a trial must confirm it.
@@ -29,6 +29,7 @@ def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRul
     of_terms: dict[int, list[int]] = {}
     requirements = requirements_of(spec)
     for i, rule in enumerate(rules):
+        yield None
         known = requirements.get(rule.drop.path)
         if known is None:
             violated[i] = True

@@ -6,7 +6,7 @@ The search runs on the snapshot beside the decisions: it changes no cache, state
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 from weakref import ref
 
 from msgspec import UNSET
@@ -46,6 +46,7 @@ MOST_TRIALS: Final = 128
 _MOST_KNOWN: Final = 256
 """Answers at most that are kept for equal pods."""
 
+_T = TypeVar("_T")
 _Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange | None]]
 """Yields changes of one kind, and None where other work may run before the search continues."""
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
@@ -189,7 +190,8 @@ def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Step
         pod: a pending pod, or an assigned one, which is judged as if it had no node.
 
     Returns:
-        An answer with changes and guesses, about the cluster at the first step.
+        An answer with changes and guesses, about the cluster at the first step; without any if the
+        pod fits there.
 
     Raises:
         PluginError: a plugin failed.
@@ -211,21 +213,24 @@ def _changes_of(
     devices: HypotheticalDevices | None,
     nodes: HypotheticalNodes,
 ) -> Steps[PodAnswer]:
+    blank = PodAnswer(pod.key, framework.profile_name)
     every = every_check(framework, pod, copy.world, copy.nominated)
+    if len(every.found.feasible_rows()):
+        return replace(blank, changes=(), guesses=())
     checks = checks_of(every)
     yield
     trials = Trials(framework, pod, copy.world, copy.nominated, devices, checks, nodes=nodes)
-    blank = PodAnswer(pod.key, framework.profile_name)
     return (yield from _with_changes(blank, every, trials))
 
 
 def _with_changes(answer: PodAnswer, every: EveryCheck, trials: Trials) -> Steps[PodAnswer]:
     changes = yield from smallest_changes(every, trials)
+    found = yield from _guesses(trials)
     return replace(
         answer,
         changes=tuple(changes),
         untried_nodes=trials.untried_nodes or UNSET,
-        guesses=tuple(_guesses(trials)),
+        guesses=tuple(found),
     )
 
 
@@ -255,21 +260,27 @@ def _of_kinds(
     """Find the changes of some kinds, with at most `most` trials for each kind."""
     found: list[SuggestedChange] = []
     for kind in kinds:
-        trials.left = most
-        with suppress(TrialsSpentError):
-            for change in kind(every, trials):
-                if change is not None:
-                    found.append(change)
-                yield
+        found += yield from _found(kind(every, trials), trials, most)
         yield
     return found
 
 
-def _guesses(trials: Trials) -> Iterator[Guess]:
-    trials.left = MOST_TRIALS
-    yield from guesses(trials)
-    trials.left = MOST_CLAIM_TRIALS
-    yield from class_guesses(trials)
+def _guesses(trials: Trials) -> Steps[list[Guess]]:
+    words = yield from _found(guesses(trials), trials, MOST_TRIALS)
+    classes = yield from _found(class_guesses(trials), trials, MOST_CLAIM_TRIALS)
+    return [*words, *classes]
+
+
+def _found(search: Iterator[_T | None], trials: Trials, most: int) -> Steps[list[_T]]:
+    """Return the results of a search, which may take at most `most` trials."""
+    found: list[_T] = []
+    trials.left = most
+    with suppress(TrialsSpentError):
+        for each in search:
+            if each is not None:
+                found.append(each)
+            yield
+    return found
 
 
 def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -81,6 +82,9 @@ class SchedulingAlgorithm:
         Raises:
             PluginError: a plugin failed.
         """
+        too_much = exceeded_limit(pod.shape)
+        if too_much:
+            return Failure(too_much, is_rejection=True)
         if not snapshot.table.count:
             return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)

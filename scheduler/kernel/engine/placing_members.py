@@ -5,7 +5,6 @@ Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 
 from collections.abc import Sequence
 
-from scheduler.api.limits import exceeded_limit
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
@@ -147,9 +146,6 @@ class PlacingMembers:
         if result is not None:
             self._placing.note(attempt, result, start)
             return result
-        too_much = exceeded_limit(pod.shape)
-        if too_much:
-            return Failure(too_much, is_rejection=True)
         self._step.spend(cost_of_look(pod))
         batch.catch_up()
         found = self._asking.found(member)

@@ -162,12 +162,8 @@ class SchedulingLoop:
         # 1. The result of an equal pod earlier in the batch may hold for this pod.
         result = batch.next_result(framework, pod)
         if result is None:
-            too_much = exceeded_limit(pod.shape)
-            if too_much:
-                failure = Failure(too_much, is_rejection=True)
-                self._failures.handle_scheduling_failure(attempt, failure)
-                return
-            extender_calls, asks = self._extender_calls, core.extenders.about_nodes(pod)
+            extender_calls = self._extender_calls
+            asks = core.extenders.about_nodes(pod) and not exceeded_limit(pod.shape)
             if asks and not extender_calls.take_turn(attempt):
                 return
             # 2. Update the snapshot from the cache.

@@ -149,6 +149,14 @@ class NodeTable:
         """The name that comes first among those of some nodes."""
         return self.names[int(rows[self.name_ranks()[rows].argmin()])]
 
+    def first_names(self, rows: NDArray[np.intp], most: int) -> tuple[str, ...]:
+        """Return the first names among those of some nodes, at most `most`, in order."""
+        ranks = self.name_ranks()[rows]
+        if len(rows) > most:
+            foremost = np.argpartition(ranks, most)[:most]
+            rows, ranks = rows[foremost], ranks[foremost]
+        return tuple(self.names[row] for row in rows[np.argsort(ranks)].tolist())
+
     def node_order(self) -> NDArray[np.intp]:
         """The rows of all nodes in the order of upstream's node tree: one of each zone in turn."""
         if self._order is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -28,6 +29,10 @@ from scheduler.kernel.volumes.zones import OUTSIDE_ZONE, rows_outside, topologie
 
 MAX_PODS: Final = 5
 """Largest number of conflicting pods named."""
+MAX_NODES: Final = 5
+"""Largest number of nodes named for each reason."""
+MAX_OBSTACLES: Final = 16
+"""Largest number of obstacles of one pod."""
 
 
 class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -37,7 +42,8 @@ class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
         claim: the claim's name; empty for a disk that the pod names without a claim.
         volume: the volume that the claim is bound to, or empty; of a disk, its name in the pod.
         reason: the plugin's reason.
-        nodes: names, sorted; all nodes where the claim itself is the obstacle.
+        nodes: number of nodes; all nodes if the claim itself is the obstacle.
+        examples: the first of these nodes by name.
         driver: the CSI driver whose limit is reached, where that is the reason.
         pods: as `namespace/name`, some of those that hold a volume which the pod wants exclusively.
     """
@@ -45,7 +51,8 @@ class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     claim: str
     volume: str
     reason: str
-    nodes: tuple[str, ...]
+    nodes: int
+    examples: tuple[str, ...]
     driver: str = ""
     pods: tuple[str, ...] = ()
 
@@ -62,13 +69,16 @@ class _Found(msgspec.Struct, frozen=True):
 def claim_obstacles(
     pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot
 ) -> tuple[ClaimObstacle, ...]:
-    """The obstacles of each claim and disk of the pod."""
+    """The first obstacles of the claims and disks of the pod, in the order of its volumes."""
     if not pod.pod.volumes:
         return ()
     catalog.refresh(snapshot)
+    return tuple(islice(_obstacles(pod, catalog, snapshot), MAX_OBSTACLES))
+
+
+def _obstacles(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iterator[ClaimObstacle]:
     over = _rows_over_limit(pod, catalog, snapshot)
-    names = snapshot.table.names
-    obstacles = []
+    table = snapshot.table
     for volume in pod.pod.volumes:
         alone = replace(pod, pod=replace(pod.pod, volumes=(volume,)))
         about, found = ("", volume.name), list(_against_disk(alone, catalog, snapshot))
@@ -77,7 +87,7 @@ def claim_obstacles(
             about = name.name, claim.volume_name if claim is not None else ""
             problem = obstacle(pod, name, claim)
             if problem is not None or claim is None:
-                found.append(_Found(problem or "", snapshot.table.alive))
+                found.append(_Found(problem or "", table.alive))
             else:
                 found.extend(_against_claim(claim, catalog, snapshot))
         found.extend(
@@ -86,11 +96,10 @@ def claim_obstacles(
             if driver in over
         )
         for each in found:
-            rows = np.flatnonzero(each.rows & snapshot.table.alive).tolist()
-            nodes = tuple(sorted(names[row] for row in rows))
-            if nodes:
-                obstacles.append(ClaimObstacle(*about, each.reason, nodes, each.driver, each.pods))
-    return tuple(obstacles)
+            rows = np.flatnonzero(each.rows & table.alive)
+            if len(rows):
+                nodes = len(rows), table.first_names(rows, MAX_NODES)
+                yield ClaimObstacle(*about, each.reason, *nodes, each.driver, each.pods)
 
 
 def _against_claim(
@@ -121,10 +130,11 @@ def _against_disk(alone: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) ->
     disks = tuple(disks_of(alone.pod.volumes))
     if disks:
         rows = catalog.in_use.rows_with_conflict(disks, snapshot, snapshot.table.all_rows)
-        holders = catalog.in_use.pods(
-            lambda use: conflict(disks, tuple(disks_of(use.pod.pod.volumes)))
-        )
-        yield _Found(DISK_TAKEN, rows, pods=_keys(holders))
+        if rows.any():
+            holders = catalog.in_use.pods(
+                lambda use: conflict(disks, tuple(disks_of(use.pod.pod.volumes)))
+            )
+            yield _Found(DISK_TAKEN, rows, pods=_keys(holders))
 
 
 def _rows_over_limit(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> dict[str, Mask]:

@@ -259,7 +259,7 @@ def _claim(found: ClaimObstacle) -> str:
         about += f" (volume {found.volume})"
     driver = f" of {found.driver}" if found.driver else ""
     users = f"; in use by {', '.join(found.pods)}" if found.pods else ""
-    where = f"{nodes_text(len(found.nodes))}: {_names(found.nodes)}"
+    where = f"{nodes_text(found.nodes)}: {_names(found.examples, found.nodes)}"
     return f"{about}: {found.reason}{driver}, on {where}{users}"
 
 
@@ -305,10 +305,13 @@ def _miss(miss: Miss) -> str:
     return f"{text}; {miss.hopeless} too small even when empty" if miss.hopeless else text
 
 
-def _names(names: tuple[str, ...] | list[str]) -> str:
-    if len(names) <= _NAMES_SHOWN + 1:
+def _names(names: Sequence[str], count: int = 0) -> str:
+    """Return some of the names; `count` is their number, if only the first are known."""
+    count = count or len(names)
+    if count <= min(len(names), _NAMES_SHOWN + 1):
         return ", ".join(names)
-    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN} more"
+    shown = names[:_NAMES_SHOWN]
+    return f"{', '.join(shown)} and {count - len(shown)} more"
 
 
 # --- nodes that fit -------------------------------------------------------------------------------

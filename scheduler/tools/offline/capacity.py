@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import PODS
 from scheduler.daemon.informers.kinds import watched_kind
@@ -79,6 +80,9 @@ def capacity_of(
     copies = _Copies(engine)
     pod = _alone(framework, pod)
     unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
+    refused = exceeded_limit(pod.shape)
+    if refused:
+        return Capacity(0, {}, {refused: core.snapshot.table.count}, unused)
     kind = copies.of(pod, _NAME)
     found = framework.filtering.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
     if found.is_row_local:
@@ -219,6 +223,8 @@ def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
     first: dict[object, PodInfo] = {}
     frequent: Counter[object] = Counter()
     for pod in pods:
+        if exceeded_limit(pod.shape):
+            continue
         kind = (pod.kind, pod.resource_claims)
         first.setdefault(kind, pod)
         frequent[kind] += 1

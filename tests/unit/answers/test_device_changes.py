@@ -17,7 +17,7 @@ from scheduler.kernel.answers.edits import (
 )
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import PodAnswer
-from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.answers.why import MOST_CLAIM_TRIALS, Depth
 from scheduler.kernel.answers.words import change_text, device_advice, guess_text
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.tools.offline.cluster import Profiles
@@ -297,6 +297,15 @@ def test_a_class_that_is_misspelt() -> None:
         )
     ]
     assert answered(claim_manifest("mine", other), pod("mine")).guesses == ()
+
+
+def test_misspelt_classes_are_tried_as_long_as_trials_are_left() -> None:
+    """The guesses made until then are told."""
+    requests = [request(name=f"r{i}", deviceClassName=f"gpu{i:x}") for i in range(16)]
+    requests.append(request(name="last", deviceClassName="gpux"))
+    found = answered(slice_manifest("n", "a"), claim_manifest("mine", *requests), pod("mine"))
+
+    assert len(found.guesses or ()) == MOST_CLAIM_TRIALS == 16
 
 
 def test_less_of_an_extended_resource_that_devices_serve() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.limits import MAX_TOLERATIONS
 from scheduler.api.objects import (
     Affinity,
     LabelSelector,
@@ -14,15 +15,17 @@ from scheduler.api.objects import (
     OwnerReference,
     PodAffinitySpec,
     PodAffinityTerm,
+    Toleration,
 )
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.config.types import Extender, ExtenderManagedResource
-from scheduler.kernel.answers import ahead, estimate as module
+from scheduler.kernel.answers import estimate as module
 from scheduler.kernel.answers.estimate import estimate
 from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.ends.times import text_of
+from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.framework.events import POD_GROUP_KIND
 from scheduler.kernel.framework.steps import finished
 from scheduler.testing.validation import validate_engine
@@ -251,16 +254,34 @@ def test_a_gang_for_one_rack_fits_once_there_is_room_in_one(
     assert found.text.startswith(told)
 
 
-def test_a_question_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_over_a_limit_never_fits() -> None:
+    """The engine rejects it, so the gang waits for the others."""
+    many = [Toleration(f"k{i}", "Exists") for i in range(MAX_TOLERATIONS + 1)]
+    members = [pod("m0", group="gang"), pod("m1", group="gang", tolerations=many)]
+    cluster = loaded(1, [running("a", 0, 4, ends=60.0), *members], least=2)
+    found = asked(cluster, members[0])
+
+    assert found is not None
+    assert not found.time
+    assert found.text.startswith("The group does not fit")
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An entry for each search for a node."""
+    made: list[int] = []
+    schedule_pod = SchedulingAlgorithm.schedule_pod
+
+    def counted(self: SchedulingAlgorithm, *about: Any, **more: Any) -> Any:
+        made.append(1)
+        return schedule_pod(self, *about, **more)
+
+    monkeypatch.setattr(SchedulingAlgorithm, "schedule_pod", counted)
+    return made
+
+
+def test_a_question_is_bounded(monkeypatch: pytest.MonkeyPatch, looks: list[int]) -> None:
     """As many looks as the number of ends has binary digits, and some; then a bound is told."""
-    looks: list[int] = []
-    look = ahead.Ahead._has_place
-
-    def counted(self: ahead.Ahead, *about: Any) -> bool:
-        looks.append(1)
-        return look(self, *about)
-
-    monkeypatch.setattr(ahead.Ahead, "_has_place", counted)
     pods = [running(f"p{i}", i // 4, ends=60.0 * (i + 1)) for i in range(256)]
     waiting = pod("w", 4)
     cluster = loaded(64, [*pods, waiting])
@@ -269,13 +290,57 @@ def test_a_question_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_LOOKS", 4)
     bounded = asked(cluster, waiting)
 
-    assert exact <= 2 + 8 + 2 + module.MOST_TRIALS
+    assert exact <= 2 + 8 + 1 + module.MOST_TRIALS
+    assert len(looks) - exact == 4
     assert found is not None
     assert found.time == text_of(NOW + 240)
     assert bounded is not None
     assert bounded.at_latest
     assert bounded.time >= found.time
     assert "at the latest about" in bounded.text
+
+
+def test_a_question_about_a_gang_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, looks: list[int]
+) -> None:
+    """Different members are tried in many domains; given up in the first check, nothing is told."""
+    objects = ClusterObjects()
+    objects.nodes = [
+        make_node(f"n{i}", zone=f"z{i}", allocatable={"x.io/gpu": 4}) for i in range(6)
+    ]
+    members = [pod(f"m{i}", 5 + i, group="gang") for i in range(6)]
+    objects.pods = [running("a", 0, ends=60.0), *members]
+    group = PodGroup(ObjectMeta("gang", "default", uid="gang"), 1, topology_key=ZONE)
+    objects.watched = [(POD_GROUP_KIND, group)]
+    gates = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+    config = default_configuration(DEFAULT_PROFILE, gates)
+    cluster = Profiles(config, is_named=False).load(objects)
+    unfit = asked(cluster, members[0])
+    exact = len(looks)
+    monkeypatch.setattr(module, "MOST_LOOKS", 50)
+    given_up = asked(cluster, members[0])
+
+    assert unfit is not None
+    assert unfit.text.startswith("The group does not fit")
+    assert exact == 2 * 6 * 6
+    assert len(looks) - exact == 50
+    assert given_up is not None
+    assert not given_up.time
+    assert given_up.text.startswith("When it fits is not known")
+
+
+def test_nominations_between_two_steps_change_no_estimate() -> None:
+    """The question is about the cluster as it was."""
+    waiting = pod("w", 4)
+    cluster = loaded(1, [running("a", 0, ends=60.0), waiting])
+    engine = cluster.engine
+    steps = estimate(engine, engine.core.frameworks["stowage"], waiting, NOW)
+    next(steps)
+    engine.core.queue.nominator.nominate(pod("first", 4, priority=9), "n0")
+    found = finished(steps)
+
+    assert found is not None
+    assert found.time == text_of(NOW + 60)
 
 
 def test_the_engine_may_go_on_between_two_steps() -> None:

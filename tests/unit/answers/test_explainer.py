@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from scheduler.api.limits import MAX_POD_TERMS
 from scheduler.config.load import load_object
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.model import PodAnswer
+from scheduler.kernel.answers.model import CurrentPlacement, PodAnswer
 from scheduler.kernel.answers.why import Depth
 from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
+from scheduler.tools.offline.simulate import simulate
 from tests.parity.generator.draw import Object
 from tests.parity.generator.families import make_case
 from tests.support.manifests import node_manifest, pod_manifest
@@ -181,3 +183,25 @@ def test_a_pod_that_the_snapshot_does_not_know_yet_is_not_taken_from_it() -> Non
     assert known.placed != msgspec.UNSET
     core.cache.remove_pod(placed)
     assert explainer.explain(placed).nodes == known.nodes
+
+
+def test_a_pod_over_a_limit_gets_the_sentence_of_the_scheduler() -> None:
+    """No plugin judges it; a change to fewer terms is not looked for."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term] * (MAX_POD_TERMS + 1)}
+    profiles = Profiles(None)
+    cluster = load(
+        profiles,
+        [node_manifest("n"), pod_manifest("p", affinity={"podAntiAffinity": required})],
+    )
+    [waiting] = cluster.waiting
+    explainer = Explainer(cluster.engine, profiles.framework_of, wall=lambda: 0.0)
+
+    answer = explainer.explain(waiting, Depth.CHANGES)
+    placed = explainer.explain(waiting.on_node("n"))
+
+    sentence = "pod has 33 pod affinity terms, more than the 32 that are looked at"
+    assert answer == PodAnswer(waiting.key, DEFAULT_PROFILE, message=sentence)
+    assert placed.message == sentence
+    assert placed.placed == CurrentPlacement("n", fits=False)
+    assert simulate(cluster).placements[0].message == sentence

@@ -1,5 +1,7 @@
 """Misspelt words are recognised, and what was meant is tried."""
 
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from scheduler.api.objects import (
     PodAffinityTerm,
     TopologySpreadConstraint,
 )
+from scheduler.kernel.answers import spelling
 from scheduler.kernel.answers.model import Guess
 from scheduler.kernel.answers.spelling import guesses, is_close, nearest_word
 from scheduler.kernel.answers.trials import Trials
@@ -35,7 +38,7 @@ def guessed(**fields: Any) -> list[Guess]:
     )
     trials = Trials(FRAMEWORK, make_pod_info("p", **fields), snapshot, None)
     trials.left = 100
-    return list(guesses(trials))
+    return [guess for guess in guesses(trials) if guess is not None]
 
 
 @pytest.mark.parametrize(
@@ -131,3 +134,38 @@ def test_what_is_there_is_not_guessed_at() -> None:
     assert not guessed(
         node_selector={"disk": "hdd", "unlike": "anything"}, requests={"vendor.example/x": 1}
     )
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The words that have been compared with the known ones."""
+    words: list[str] = []
+    nearest = spelling.nearest_word
+
+    def counted(written: str, known: Mapping[str, int]) -> str | None:
+        words.append(written)
+        return nearest(written, known)
+
+    monkeypatch.setattr(spelling, "nearest_word", counted)
+    return words
+
+
+def test_a_step_compares_one_word_and_the_words_are_limited(compared: list[str]) -> None:
+    """However many values the pod writes; the last one would be a guess."""
+    values = (*(f"unlike-{i}" for i in range(1000)), "sssd")
+    rule = NodeSelectorRequirement("disk", "In", values)
+    terms = (NodeSelectorTerm((rule,)),)
+    pod = make_pod_info("p", affinity=Affinity(NodeAffinitySpec(NodeSelector(terms))))
+    trials = Trials(FRAMEWORK, pod, make_snapshot([make_node("a", labels={"disk": "ssd"})]), None)
+    trials.left = 100
+    counts = [len(compared) for _ in guesses(trials)]
+
+    assert all(after - before <= 1 for before, after in pairwise(counts))
+    assert len(compared) == 64
+
+
+def test_no_word_is_compared_after_the_last_guess(compared: list[str]) -> None:
+    """The answer has at most eight guesses."""
+    found = guessed(requests={f"example.com/gpu{i}": 1 for i in range(10)})
+
+    assert len(found) == len(compared) == 8

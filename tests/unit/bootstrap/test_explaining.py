@@ -127,6 +127,30 @@ def test_changes_are_about_the_cluster_as_it_was() -> None:
     assert told["guesses"] == calm["guesses"]
 
 
+def test_a_verdict_is_about_the_latest_cluster() -> None:
+    """Also on a standby, which makes no decisions that read the changes."""
+    engine, waiting = _cluster()
+    engine.handle(ObjectSet("nodes", make_node("new", labels={"disk": "sdd"})), 1.0)
+    explainer = LiveExplainer(engine, {waiting.key: waiting}, lambda: False, FakeClock())
+    told = json.loads(asyncio.run(explainer.explain(DebugQuery(waiting.key, changes=True))) or b"")
+
+    assert told["pods"][0]["counts"]["feasible"] == 1
+    assert "changes" not in told["pods"][0]
+
+
+def test_a_pod_that_fits_meanwhile_needs_no_changes() -> None:
+    """A node came after the verdict and before the search."""
+
+    def between(engine: Engine, step: int) -> None:
+        if step == 1:
+            engine.handle(ObjectSet("nodes", make_node("new", labels={"disk": "sdd"})), 1.0)
+
+    told, _ = _asked(between)
+
+    assert told["message"].startswith("0/4 nodes are available")
+    assert (told["changes"], told["guesses"]) == ([], [])
+
+
 def test_a_moment_has_one_time_of_day_until_the_clock_is_set() -> None:
     """Two clocks are read one after the other: the difference is never twice the same."""
     clock = FakeClock(now=100.0)

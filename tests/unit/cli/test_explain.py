@@ -326,7 +326,7 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
     assert expected in run("-f", file).stdout
     (answer,) = json.loads(run("-f", file, "-o", "json").stdout)["pods"]
     assert answer["claims"] == [
-        {"claim": "data", "volume": "pv-1", "reason": reason, "nodes": ["n"]}
+        {"claim": "data", "volume": "pv-1", "reason": reason, "nodes": 1, "examples": ["n"]}
     ]
 
 

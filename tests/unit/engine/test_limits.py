@@ -7,6 +7,7 @@ import pytest
 from scheduler.api import limits
 from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm
 from tests.unit.engine.engine import EngineUnderTest, Everything
+from tests.unit.engine.extenders import FILTERS
 
 TERM = PodAffinityTerm(topology_key="kubernetes.io/hostname", label_selector=LabelSelector())
 ANTI_AFFINITY = Affinity(
@@ -52,3 +53,16 @@ def test_a_pod_over_a_limit_is_rejected_with_its_name(fields: dict[str, Any], wo
     under_test.add("small")
     under_test.run()
     assert [bind.name for bind in under_test.binds] == ["small"]
+
+
+def test_extenders_are_not_asked_about_a_pod_over_a_limit() -> None:
+    """Their nodes would have to be found first."""
+    plugin = Everything()
+    under_test = EngineUnderTest(plugin, extenders=(FILTERS,))
+    under_test.add("huge", affinity=ANTI_AFFINITY)
+
+    under_test.run()
+
+    event, failed = under_test.told
+    assert failed[2:4] == ("Unschedulable", event[2])
+    assert plugin.diary == []

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from scheduler.api.limits import MAX_TOLERATIONS
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -154,6 +155,19 @@ def test_room_that_no_pod_fits_into_is_told() -> None:
 
     assert alone.fragmentation["cpu"] == pytest.approx(3 / 7, abs=1e-4)
     assert shared.fragmentation["cpu"] == 0.0
+
+
+def test_a_pod_over_a_limit_fits_nowhere_and_uses_nothing() -> None:
+    """The engine rejects it before it judges nodes."""
+    many = [{"key": f"k{i}", "operator": "Exists"} for i in range(MAX_TOLERATIONS + 1)]
+    nodes = [node_manifest("a"), node_manifest("b")]
+    over = pod_manifest("p", requests={"cpu": "1"}, tolerations=many)
+
+    found = found_for(over, *nodes)
+
+    reason = f"pod has {MAX_TOLERATIONS + 1} tolerations, more than the 4096 that are looked at"
+    assert (found.fits, found.nodes, found.limits) == (0, {}, {reason: 2})
+    assert found.fragmentation["cpu"] == 1.0
 
 
 @pytest.mark.parametrize(

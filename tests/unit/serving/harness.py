@@ -102,6 +102,7 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
             lambda: state["synced"],
             port=lambda: server.check_healthy(),  # noqa: PLW0108 - it comes later
         ),
+        explain=given.pop("explain", None),
         debug={"cache": lambda: {"nodes": {"n1": {1, 2}}}, "queue": list},
         level_can_be_set=given.pop("level_can_be_set", True),
     )

@@ -264,6 +264,30 @@ def test_a_caller_that_hangs_up_is_no_news(capfd: pytest.CaptureFixture[str]) ->
     assert [line for line in capfd.readouterr().err.splitlines() if "HTTPS port" not in line] == []
 
 
+def test_a_caller_that_hangs_up_ends_its_question() -> None:
+    """No search goes on for an answer that is not awaited."""
+    under_way: list[str] = []
+
+    async def explain(_: object) -> bytes | None:
+        under_way.append("question")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            under_way.clear()
+        return None
+
+    async def story(instance: Instance) -> None:
+        _, writer = await connected(instance)
+        writer.write(GET.replace(b"/healthz", b"/debug/explain?pod=a/b") + b"\r\n")
+        await until(lambda: under_way == ["question"])
+        writer.close()
+        # Shorter than the time limit of an answer.
+        async with asyncio.timeout(10):
+            await until(lambda: not under_way)
+
+    tell(story, serve_without_authorization=True, explain=explain)
+
+
 def test_running_out_of_descriptors_does_not_end_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts again when there are some."""
     monkeypatch.setattr("scheduler.daemon.serving.connections._NO_DESCRIPTORS_PAUSE_SECONDS", 0.02)

@@ -6,7 +6,13 @@ from scheduler.kernel.volumes.attachments import OVER_LIMIT
 from scheduler.kernel.volumes.decision import REASONS
 from scheduler.kernel.volumes.disks import DISK_TAKEN
 from scheduler.kernel.volumes.in_use import CLAIM_IN_USE
-from scheduler.kernel.volumes.obstacles import MAX_PODS, ClaimObstacle, claim_obstacles
+from scheduler.kernel.volumes.obstacles import (
+    MAX_NODES,
+    MAX_OBSTACLES,
+    MAX_PODS,
+    ClaimObstacle,
+    claim_obstacles,
+)
 from scheduler.kernel.volumes.zones import OUTSIDE_ZONE
 from tests.support.builders import ZONE, make_node, make_pod_info
 from tests.support.storage import (
@@ -21,7 +27,7 @@ from tests.support.storage import (
 )
 
 NODES = [make_node(f"n{i}", zone=f"z{i}") for i in range(3)]
-EVERYWHERE = ("n0", "n1", "n2")
+EVERYWHERE = 3, ("n0", "n1", "n2")
 CSI = CSISource("csi.example.com", "handle")
 
 
@@ -37,10 +43,10 @@ def test_each_claim_is_looked_at_on_its_own() -> None:
     pod = make_pod_info("p", volumes=claims_of("bound", "gone", "free"))
 
     assert claim_obstacles(pod, catalog, cluster_of(NODES)) == (
-        ClaimObstacle("bound", "pv", REASONS[0], ("n0", "n2")),
-        ClaimObstacle("bound", "pv", OUTSIDE_ZONE, ("n0", "n1")),
-        ClaimObstacle("gone", "", 'persistentvolumeclaim "gone" not found', EVERYWHERE),
-        ClaimObstacle("free", "", REASONS[1], ("n1", "n2")),
+        ClaimObstacle("bound", "pv", REASONS[0], 2, ("n0", "n2")),
+        ClaimObstacle("bound", "pv", OUTSIDE_ZONE, 2, ("n0", "n1")),
+        ClaimObstacle("gone", "", 'persistentvolumeclaim "gone" not found', *EVERYWHERE),
+        ClaimObstacle("free", "", REASONS[1], 2, ("n1", "n2")),
     )
 
 
@@ -53,7 +59,7 @@ def test_a_claim_that_is_going_is_in_the_way_everywhere() -> None:
 
     assert claim_obstacles(
         make_pod_info("p", volumes=claims_of("c")), catalog, cluster_of(NODES)
-    ) == (ClaimObstacle("c", "pv", 'persistentvolumeclaim "c" is being deleted', EVERYWHERE),)
+    ) == (ClaimObstacle("c", "pv", 'persistentvolumeclaim "c" is being deleted', *EVERYWHERE),)
 
 
 def test_the_limit_of_a_driver_is_that_of_all_claims_together() -> None:
@@ -68,7 +74,7 @@ def test_the_limit_of_a_driver_is_that_of_all_claims_together() -> None:
     pod = make_pod_info("p", volumes=claims_of("a", "b"))
 
     assert claim_obstacles(pod, catalog, cluster_of(NODES)) == tuple(
-        ClaimObstacle(name, f"pv-{name}", OVER_LIMIT, ("n0",), driver=CSI.driver)
+        ClaimObstacle(name, f"pv-{name}", OVER_LIMIT, 1, ("n0",), driver=CSI.driver)
         for name in ("a", "b")
     )
 
@@ -82,7 +88,7 @@ def test_a_claim_for_one_pod_names_who_has_it() -> None:
     snapshot = cluster_of(NODES, [running])
 
     assert claim_obstacles(make_pod_info("p", volumes=claims_of("c")), catalog, snapshot) == (
-        ClaimObstacle("c", "pv", CLAIM_IN_USE, EVERYWHERE, pods=("default/other",)),
+        ClaimObstacle("c", "pv", CLAIM_IN_USE, *EVERYWHERE, pods=("default/other",)),
     )
 
 
@@ -98,9 +104,24 @@ def test_a_disk_names_some_of_those_who_have_it() -> None:
         make_pod_info("p", volumes=(disk,)), make_catalog(), cluster_of(NODES, running)
     )
 
-    assert found == (ClaimObstacle("", "d", DISK_TAKEN, ("n0", "n1"), pods=names),)
+    assert found == (ClaimObstacle("", "d", DISK_TAKEN, 2, ("n0", "n1"), pods=names),)
 
 
 def test_a_pod_without_volumes_has_no_obstacles() -> None:
     """Nothing is looked at."""
     assert claim_obstacles(make_pod_info("p"), make_catalog(), cluster_of(NODES)) == ()
+
+
+def test_obstacles_do_not_grow_with_volumes_and_nodes() -> None:
+    """Only some nodes are named, and only the first obstacles are listed."""
+    names = [f"c{i}" for i in range(MAX_OBSTACLES + 1)]
+    nodes = [make_node(f"n{i}") for i in reversed(range(MAX_NODES + 1))]
+
+    found = claim_obstacles(
+        make_pod_info("p", volumes=claims_of(*names)), make_catalog(), cluster_of(nodes)
+    )
+
+    assert [each.claim for each in found] == names[:MAX_OBSTACLES]
+    assert {(each.nodes, each.examples) for each in found} == {
+        (MAX_NODES + 1, tuple(f"n{i}" for i in range(MAX_NODES)))
+    }
