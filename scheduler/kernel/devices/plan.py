@@ -5,6 +5,7 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 """
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import TypeAlias
 
 import msgspec
@@ -195,10 +196,13 @@ def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> AllocationPlan
 
 def key_of(claims: Sequence[ResourceClaim]) -> bytes:
     """A key that is equal for claims with equal requests, whatever their names."""
-    return b"\n".join(
-        msgspec.json.encode((claim.spec.devices.requests, claim.spec.devices.constraints))
-        for claim in claims
-    )
+    # A pod may name one large claim many times.
+    distinct = {id(claim): claim.spec.devices for claim in claims}
+    digests = {
+        number: sha256(msgspec.json.encode((devices.requests, devices.constraints))).digest()
+        for number, devices in distinct.items()
+    }
+    return b"".join(digests[id(claim)] for claim in claims)
 
 
 def selectors_of_class(device_class: DeviceClass) -> list[SelectorExpression]:

@@ -147,7 +147,7 @@ class PlacingMembers:
         if result is not None:
             self._placing.note(attempt, result, start)
             return result
-        too_much = exceeded_limit(pod.shape)
+        too_much = exceeded_limit(pod)
         if too_much:
             return Failure(too_much, is_rejection=True)
         self._step.spend(cost_of_look(pod))

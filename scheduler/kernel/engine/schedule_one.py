@@ -162,7 +162,7 @@ class SchedulingLoop:
         # 1. The result of an equal pod earlier in the batch may hold for this pod.
         result = batch.next_result(framework, pod)
         if result is None:
-            too_much = exceeded_limit(pod.shape)
+            too_much = exceeded_limit(pod)
             if too_much:
                 failure = Failure(too_much, is_rejection=True)
                 self._failures.handle_scheduling_failure(attempt, failure)
