@@ -7,9 +7,10 @@ are counted whatever they request.
 Differs: kube-scheduler has no such limits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from scheduler.api.devices import DeviceClass, ResourceClaim
 from scheduler.api.objects import NodeAffinitySpec, NodeSelectorTerm, PodSpec
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
@@ -32,6 +33,12 @@ MAX_VOLUMES: Final = 512
 MAX_MONITORS: Final = 4096
 """Monitors of RBD volumes."""
 MAX_RESOURCE_CLAIMS: Final = 256
+MAX_DEVICE_REQUESTS: Final = 256
+"""Requests, and alternatives of requests, of a pod's claims: as many as one claim may have."""
+MAX_SELECTORS: Final = 256
+"""Different expressions of these requests and of their device classes."""
+MAX_ATTRIBUTES: Final = 64
+"""Different attributes that constraints of claims name."""
 
 _Measure: TypeAlias = tuple[str, int, int]
 """A limited demand: its name, the pod's number of them, and the limit."""
@@ -48,6 +55,16 @@ def exceeded_limit(pod: PodInfo) -> str:
     if shape.exceeded_limit or not pod.has_own_objects:
         return shape.exceeded_limit
     return _message(_measures_of_pod(pod))
+
+
+def exceeded_limit_of_claims(
+    claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]
+) -> str:
+    """Return a message about the limit that a pod's claims exceed; empty if they exceed none.
+
+    Cost: O(requests and selectors of the claims).
+    """
+    return _message(_measures_of_claims(claims, classes))
 
 
 def demands_on_nodes(pod: PodInfo) -> int:
@@ -75,6 +92,22 @@ def _measures_of_pod(pod: PodInfo) -> Iterator[_Measure]:
     monitors = sum(len(each.rbd.monitors) for each in volumes if each.rbd is not None)
     yield "monitors of volumes", monitors, MAX_MONITORS
     yield "resource claims", len(pod.resource_claims), MAX_RESOURCE_CLAIMS
+
+
+def _measures_of_claims(
+    claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]
+) -> Iterator[_Measure]:
+    requests = [request for claim in claims for request in claim.spec.devices.requests]
+    count = sum(len(each.first_available) or 1 for each in requests)
+    yield "device requests", count, MAX_DEVICE_REQUESTS
+    asks = [ask for each in requests for ask in each.first_available or (each.exactly,) if ask]
+    named = (classes.get(name) for name in {ask.device_class_name for ask in asks})
+    selectors = {selector for ask in asks for selector in ask.selectors}
+    selectors.update(each for found in named if found for each in found.spec.selectors)
+    yield "different selectors of devices", len(selectors), MAX_SELECTORS
+    constraints = {each for claim in claims for each in claim.spec.devices.constraints}
+    attributes = {each.match_attribute or each.distinct_attribute for each in constraints} - {None}
+    yield "attributes in constraints of devices", len(attributes), MAX_ATTRIBUTES
 
 
 def _measures_of_shape(shape: PodShape) -> Iterator[_Measure]:
