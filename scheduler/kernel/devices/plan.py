@@ -6,7 +6,7 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,10 @@ from scheduler.api.taints import Tolerations
 from scheduler.kernel.devices.selectors import SelectorExpression
 
 Classes: TypeAlias = Mapping[str, DeviceClass]
+
+_MAX_KEY: Final = 1024
+"""Larger claims have a digest as key."""
+_encoder: Final = msgspec.json.Encoder()
 
 
 class RequestData:
@@ -196,13 +200,17 @@ def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> AllocationPlan
 
 def key_of(claims: Sequence[ResourceClaim]) -> bytes:
     """A key that is equal for claims with equal requests, whatever their names."""
-    # A pod may name one large claim many times.
-    distinct = {id(claim): claim.spec.devices for claim in claims}
-    digests = {
-        number: sha256(msgspec.json.encode((devices.requests, devices.constraints))).digest()
-        for number, devices in distinct.items()
-    }
-    return b"".join(digests[id(claim)] for claim in claims)
+    known: dict[int, bytes] = {}
+    keys = []
+    for claim in claims:
+        # A pod may name one large claim many times.
+        key = known.get(id(claim))
+        if key is None:
+            devices = claim.spec.devices
+            text = _encoder.encode((devices.requests, devices.constraints))
+            key = known[id(claim)] = text if len(text) <= _MAX_KEY else sha256(text).digest()
+        keys.append(key)
+    return b"\n".join(keys)
 
 
 def selectors_of_class(device_class: DeviceClass) -> list[SelectorExpression]:
