@@ -180,7 +180,7 @@ class VolumeDecision:
             elif free is not None:
                 if claim.class_name not in choices:
                     groups = free.groups(self._snapshot)
-                    choices[claim.class_name] = PodChoices(free, groups, len(claims))
+                    choices[claim.class_name] = PodChoices(free, groups)
                 match = self._match_free(claim, free, choices[claim.class_name])
                 match.found &= held.get(claim.key, True)
             else:

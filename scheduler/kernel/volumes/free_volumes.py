@@ -145,24 +145,14 @@ class FreeVolumes:
 
     def _choose(self, claim: PersistentVolumeClaim, groups: Groups) -> Slots:
         nothing_taken = np.zeros((0, groups.count), np.intp)
-        return self.options(claim, groups, 1).first_not_in(nothing_taken)
+        return self.options(claim, groups).first_not_in(nothing_taken)
 
-    def options(self, claim: PersistentVolumeClaim, groups: Groups, count: int) -> "_Options":
-        """The smallest volumes that fit the claim, at most `count` for an area."""
-        best = self._best(claim, count)
-        return _Options(best, groups, self._rank, self._by_rank)
-
-    def _best(self, claim: PersistentVolumeClaim, count: int) -> Slots:
-        """By area, the smallest volumes that fit the claim, padded with NONE."""
+    def options(self, claim: PersistentVolumeClaim, groups: Groups) -> "_Options":
+        """The volumes that fit the claim."""
         order = self._sorted()
         slots = order[self._fits(claim, order)]
-        areas = self._area[slots]
-        firsts = np.flatnonzero(np.diff(areas, prepend=-1))
-        places = np.arange(len(slots)) - np.repeat(firsts, np.diff(firsts, append=len(slots)))
-        kept = places < count
-        best = np.full((self._areas.count, count), NONE, np.intp)
-        best[areas[kept], places[kept]] = slots[kept]
-        return best
+        bounds = self._area[slots].searchsorted(np.arange(self._areas.count + 1))
+        return _Options(slots, bounds, groups, self._rank, self._by_rank)
 
     def _fits(self, claim: PersistentVolumeClaim, slots: Slots) -> NDArray[np.bool_]:
         wanted = set(claim.access_modes)
@@ -229,25 +219,29 @@ class FreeVolumes:
 
 
 class _Options:
-    """The volumes that fit a claim, the smallest first."""
+    """The volumes that fit a claim, and by group and area the smallest that is not taken."""
 
-    def __init__(self, best: Slots, groups: Groups, rank: Slots, by_rank: Slots) -> None:
+    def __init__(
+        self, slots: Slots, bounds: Slots, groups: Groups, rank: Slots, by_rank: Slots
+    ) -> None:
         """Begin with the smallest volumes.
 
         Args:
-            best: by area, volumes that fit.
+            slots: the volumes, by area and then by size.
+            bounds: by area, where its volumes begin; those of the next area follow.
             groups: the groups of rows.
             rank: by slot, its place among all volumes by size.
             by_rank: the slots by size.
         """
-        self._best, self._rank, self._by_rank = best, rank, by_rank
-        self._groups, self._areas = groups.members, groups.areas
-        if best[EVERYWHERE, 0] != NONE:
+        self._rank, self._by_rank = rank, by_rank
+        self._groups, areas = groups.members, groups.areas
+        if bounds[EVERYWHERE] < bounds[EVERYWHERE + 1]:
             everyone = np.arange(groups.count)
             self._groups = np.concatenate([self._groups, everyone])
-            self._areas = np.concatenate([self._areas, np.full(len(everyone), EVERYWHERE)])
-        self._places = np.zeros(len(self._groups), np.intp)
-        self._slots = best[self._areas, 0]
+            areas = np.concatenate([areas, np.full(len(everyone), EVERYWHERE)])
+        self._options = np.append(slots, NONE)
+        self._next, self._ends = bounds[areas], bounds[areas + 1]
+        self._slots = self._at(slice(None))
 
     def first_not_in(self, taken: Slots) -> Slots:
         """By group, the smallest volume that is not in the group's column of `taken`, or NONE.
@@ -258,8 +252,8 @@ class _Options:
         clash = (taken.take(self._groups, axis=1) == slots).any(axis=0)
         pairs = np.flatnonzero(clash & (slots != NONE))
         while len(pairs):
-            self._places[pairs] += 1
-            slots[pairs] = new = self._best[self._areas[pairs], self._places[pairs]]
+            self._next[pairs] += 1
+            slots[pairs] = new = self._at(pairs)
             clash = (taken.take(self._groups[pairs], axis=1) == new).any(axis=0)
             pairs = pairs[clash & (new != NONE)]
         found = slots != NONE
@@ -270,22 +264,26 @@ class _Options:
         chosen[found] = self._by_rank[ranks[found]]
         return chosen
 
+    def _at(self, pairs: Slots | slice) -> Slots:
+        """By pair of group and area, its present option, or NONE after the last."""
+        places, ends = self._next[pairs], self._ends[pairs]
+        found: Slots = self._options[np.where(places < ends, places, -1)]
+        return found
+
 
 class PodChoices:
     """The volumes of one class that the claims of a pod choose, one claim after the other."""
 
-    def __init__(self, free: FreeVolumes, groups: Groups, count: int) -> None:
-        """Begin.
+    def __init__(self, free: FreeVolumes, groups: Groups) -> None:
+        """Begin without choices.
 
         Args:
             free: the volumes.
             groups: the rows, grouped by the volumes they reach.
-            count: the largest number of claims.
         """
         self._free = free
         self.groups = groups
-        self._count = count
-        self._taken = np.full((count, groups.count), NONE, np.intp)
+        self._taken = np.zeros((0, groups.count), np.intp)
         self._claims = 0
         self._options: dict[object, _Options] = {}
 
@@ -303,8 +301,11 @@ class PodChoices:
             # Claims with selectors are rarely alike, except if a pod names one twice.
             kind = (*_kind(claim), claim.key if claim.selector is not None else "")
             if kind not in self._options:
-                self._options[kind] = self._free.options(claim, self.groups, self._count)
+                self._options[kind] = self._free.options(claim, self.groups)
             chosen = self._options[kind].first_not_in(self._taken[: self._claims])
+        if self._claims == len(self._taken):
+            room = np.full((max(self._claims, 1), self.groups.count), NONE, np.intp)
+            self._taken = np.concatenate([self._taken, room])
         self._taken[self._claims] = chosen
         self._claims += 1
         return chosen
