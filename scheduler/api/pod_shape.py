@@ -43,7 +43,7 @@ class PodShape:
         non_zero_occupied: cpu (milli) and memory (bytes) of a pod on a node, with defaults.
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
-        exceeded_limit: the result of `scheduler.api.limits`; None until it is computed.
+        exceeded_limit: the part of `scheduler.api.limits` for the shape; None until it is computed.
         needs: DEVICES if such a pod requests resources that devices may serve.
         limits: the limits of its containers; empty where they cannot be read.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
