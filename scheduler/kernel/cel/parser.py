@@ -325,8 +325,9 @@ class _Parser:
 
 def _integer(minus: str, word: Token, low: int, high: int, name: str) -> int:
     base = 16 if word.text.startswith("0x") else 10
-    short = len(word.text.lstrip("0x")) <= MAX_DIGITS
-    number = int(minus + word.text, base) if short else high + 1
+    # Without the zeros in front: Python counts them too when it refuses long numbers.
+    digits = word.text.lstrip("0x")
+    number = int(minus + (digits or "0"), base) if len(digits) <= MAX_DIGITS else high + 1
     if not low <= number <= high:
         raise CompileError(f"invalid {name} literal", word.position)
     return number

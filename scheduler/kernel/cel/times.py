@@ -75,10 +75,12 @@ def parse_duration(text: str) -> Duration:
     sign, rest = ("-", text[1:]) if text[:1] == "-" else ("", text.removeprefix("+"))
     if rest == "0":
         return Duration(0)
+    if len(text) > _MAX_TEXT:
+        raise failed
     total, position = 0, 0
     while position < len(rest):
         match = _PART.match(rest, position)
-        if match is None or not (match[1] or match[2]) or len(text) > _MAX_TEXT:
+        if match is None or not (match[1] or match[2]):
             raise failed
         whole, part, unit = match[1] or "0", match[2] or "", _UNITS[match[3]]
         total += int(whole) * unit + int(Fraction(int(part or "0") * unit, 10 ** len(part)))

@@ -5,7 +5,7 @@ from time import thread_time
 
 import pytest
 
-from scheduler.kernel.cel import ERROR, CompileError, compile_expression
+from scheduler.kernel.cel import ERROR, FALSE, TRUE, CompileError, compile_expression
 from scheduler.kernel.cel.regex import compile_regex
 from tests.support.devices import devices
 
@@ -88,6 +88,44 @@ def test_what_costs_too_much_is_an_error(expression: str) -> None:
     assert found.codes.tolist() == [ERROR]
     assert found.error(0) == "operation cancelled: actual cost limit exceeded"
     assert thread_time() - began < SECONDS * 2
+
+
+LONG = '"1".replace("1", "1111111111")' + '.replace("1", "1111111111")' * 5
+"""A million digits."""
+QUOTIENT = "quantity(string(i) + 'e9999').compareTo(quantity('1e-' + string(i)))"
+
+
+@pytest.mark.parametrize(
+    ("expression", "codes"),
+    [
+        (f'double({LONG} + "x") > 0.0', {ERROR}),
+        (f'double("0x" + {LONG} + "x") > 0.0', {ERROR}),
+        (f'isQuantity({LONG} + "x")', {FALSE}),
+        (f'isQuantity("." + {LONG} + "x")', {FALSE}),
+        (f"isQuantity({LONG})", {ERROR}),
+        (f'isQuantity("1e" + {LONG})', {FALSE}),
+        (f'duration({LONG}) > duration("1s")', {ERROR}),
+        (
+            f"lists.range(20000).all(i, {QUOTIENT} == 1)",
+            {ERROR, FALSE},
+        ),
+        # What Python by itself refuses to read.
+        ("0" * 5000 + "1 == 1", {TRUE}),
+        ("0x" + "0" * 5000 + "1u == 1u", {TRUE}),
+        ("0" * 5000 + " == 0", {TRUE}),
+        (f'isQuantity("{"1" * 5000}")', {TRUE}),
+        (f'isQuantity("{"0" * 5000}1")', {TRUE}),
+        (f'isQuantity("1e{"0" * 5000}1")', {TRUE}),
+        (f'quantity("{"1" * 5000}") == quantity("{"1" * 4999}2")', {FALSE}),
+    ],
+)
+def test_long_numbers_take_no_quadratic_time(expression: str, codes: set[int]) -> None:
+    began = thread_time()
+
+    found = compile_expression(expression).evaluate(TABLE)
+
+    assert set(found.codes.tolist()) <= codes
+    assert thread_time() - began < SECONDS
 
 
 @pytest.mark.parametrize(
