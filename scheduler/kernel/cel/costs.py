@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from scheduler.kernel.cel import effort
 from scheduler.kernel.cel.declarations import Cost
 from scheduler.kernel.cel.values import LISTS, Map, Value, size_of
 
@@ -37,6 +38,8 @@ def elements(arguments: Sequence[Value], _: Value) -> int:
 def _walked(value: Value) -> int:
     if type(value) in {str, bytes}:
         return int(len(value) * STRING_FACTOR)
+    if type(value) in LISTS or type(value) is Map:
+        effort.charge(len(value))
     if type(value) in LISTS:
         return sum(map(_walked, value))
     if type(value) is Map:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.kernel.cel import costs
+from scheduler.kernel.cel import costs, effort
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
 from scheduler.kernel.cel.numbers import double_text
 from scheduler.kernel.cel.times import duration_text, timestamp_text
@@ -22,6 +22,7 @@ from scheduler.kernel.cel.values import (
     Uint,
     Value,
     kind_of,
+    size_of,
 )
 
 _DEFAULT_PRECISION: Final = 6
@@ -123,16 +124,18 @@ def format_text(text: str, arguments: Sequence[Value]) -> str:
     Raises:
         EvaluationError: too few arguments, or one that its clause does not accept.
     """
-    written, index = [], 0
+    written: list[str] = []
+    index = length = 0
     for part in parts(text):
         if isinstance(part, str):
             written.append(part)
-            continue
-        if index >= len(arguments):
-            raise EvaluationError(f"index {index} out of range")
-        written.append(_CLAUSES[part.sign](arguments[index], part))
-        index += 1
-        if sum(map(len, written)) > costs.LIMIT:
+        else:
+            if index >= len(arguments):
+                raise EvaluationError(f"index {index} out of range")
+            written.append(_CLAUSES[part.sign](arguments[index], part))
+            index += 1
+        length += len(written[-1])
+        if length > costs.LIMIT:
             raise CostLimitError
     return "".join(written)
 
@@ -148,6 +151,7 @@ def _as_string(value: Value, clause: Clause) -> str:
 def _string(value: Value, *, top: bool, clause: Clause) -> str:
     """Write a value for `%s`; inside lists and maps texts have quotes and doubles six digits."""
     kind = type(value)
+    effort.charge(size_of(value))
     if kind in LISTS:
         inner = (_quoted(element, clause) for element in value)
         return f"[{', '.join(inner)}]"

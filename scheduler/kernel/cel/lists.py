@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from typing import Final
 
-from scheduler.kernel.cel import costs
+from scheduler.kernel.cel import costs, effort
 from scheduler.kernel.cel.comparing import COMPARABLE, compare, contains, equal
 from scheduler.kernel.cel.declarations import Function, function
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError, no_such_overload
@@ -122,6 +122,7 @@ def _flatten(values: Value, depth: Value = 1) -> tuple[Value, ...]:
     while depth and any(type(value) in LISTS for value in flat):
         wider: list[Value] = []
         for value in flat:
+            effort.charge(len(value) if type(value) in LISTS else 1)
             wider.extend(value if type(value) in LISTS else (value,))
         flat, depth = wider, depth - 1
     return tuple(flat)
@@ -138,6 +139,7 @@ def _sort_by(values: Value, keys: Value) -> tuple[Value, ...]:
         raise no_such_overload("@sortByAssociatedKeys")
     if not values:
         return ()
+    _affordable(keys, keys)
     if type(keys[0]) not in COMPARABLE:
         raise EvaluationError("list elements must be comparable")
     # A list of one is never compared, so nothing is wrong with it.
