@@ -161,6 +161,7 @@ def compile_expression(expression: str) -> Program:
     Raises:
         CompileError: it is invalid; the error has the position and the reason.
     """
+    effort.begin()
     root = parse(expression)
     checked = check(root)
     validate(root, checked)

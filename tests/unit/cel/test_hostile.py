@@ -1,6 +1,7 @@
 """Whatever a tenant writes costs a bounded time, and ends in a verdict or a refusal."""
 
 import random
+import tracemalloc
 from itertools import pairwise
 from time import thread_time
 
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 
 from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE, CompileError, compile_expression
-from scheduler.kernel.cel.regex import compile_regex
 from tests.support.devices import devices
 
 TABLE = devices([{"driver": "d", "attributes": {"a": {"string": "a" * 64}}}])
@@ -157,9 +157,75 @@ def test_long_texts_take_no_quadratic_time(expression: str, codes: set[int]) -> 
 def test_patterns_take_no_exponential_time(pattern: str) -> None:
     began = thread_time()
 
-    compile_regex(pattern).search("a" * 64 + "!")
+    compile_expression(f"'{'a' * 64}!'.matches('{pattern}')").evaluate(TABLE)
 
     assert thread_time() - began < SECONDS
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        # Each match starts a search up to the end of the text.
+        LONG.replace("1", "a") + ".substring(990000).findAll('a.*b|a') == []",
+        "lists.range(3000).all(x, !'aaaaaaaaaaaaaaaaaaaaaaaaaaaaa'.matches('(a|aa|aaa)*b'))",
+        # Patterns that are new each time.
+        "lists.range(9999).all(x, !'b'.matches('(?i)' + string(x) + '(a?){1000}'))",
+        "lists.range(9999).all(x, !'b'.matches(string(x) + '[ak]{999}[ak]{999}'))",
+        f"'a'.matches('x' + {LONG})",
+        f"'a'.matches('(?i)x' + {LONG}.substring(990000).replace('1', '[a-z]{9}'))",
+    ],
+)
+def test_patterns_take_no_endless_work(expression: str) -> None:
+    table = devices([{"driver": f"d{row}"} for row in range(50)])
+    program = compile_expression(expression + " && device.driver != 'x'")
+    began = thread_time()
+
+    found = program.evaluate(table, budget=2_000_000)
+
+    assert set(found.codes.tolist()) == {ERROR}
+    assert thread_time() - began < SECONDS
+
+
+def test_searches_count_against_the_budget() -> None:
+    """By upstream's cost one of them is cheap: it counts lengths."""
+    table = devices(
+        [
+            {"driver": "d", "attributes": {"a": {"string": f"{row:04}" + "abcdef" * 10}}}
+            for row in range(4000)
+        ]
+    )
+    program = compile_expression('device.attributes["d"].a.matches("(?:a?b?c?d?e?f?){166}$")')
+    began = thread_time()
+
+    found = program.evaluate(table, budget=100_000)
+
+    assert 0 < (found.codes != PENDING).sum() < 100
+    assert thread_time() - began < SECONDS
+
+
+def test_a_pattern_that_is_none_is_read_once() -> None:
+    refused = 'device.driver.find("(" + device.driver + "a".replace("a", "{}")) == ""'
+    program = compile_expression(refused.format("[a-z]" * 1500))
+    table = devices([{"driver": "d"}])
+
+    first, second = (program.evaluate(table, budget=10**6) for _ in range(2))
+    other = compile_expression(program.expression + " ").evaluate(table, budget=10**6)
+
+    assert first.codes.tolist() == second.codes.tolist() == other.codes.tolist() == [ERROR]
+    assert other.cost < first.cost / 10
+
+
+def test_remembered_patterns_and_quantities_are_bounded_by_size() -> None:
+    """A tenant chooses patterns and texts, thousands of them."""
+    tracemalloc.start()
+    for number in range(25):
+        pattern, text = f"{number}{'(?:a?b){999}' * 6}", f"'{number}' + {LONG}"
+        expression = f"'a'.matches('{pattern}') || isQuantity({text}.replace('1', '0'))"
+        compile_expression(expression).evaluate(TABLE)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert held < 30_000_000
 
 
 def test_random_bytes_are_refused_or_evaluated() -> None:

@@ -44,6 +44,13 @@ def verdict(expression: str) -> int:
         ('"-".matches("^[^-a]$")', FALSE),
         (r'"nv_h100".matches("^nv\\_h100$")', TRUE),
         ('"m\u0131ni".matches("(?i)^mini$")', FALSE),
+        # Go takes a group's name twice, zeros in front of a code, and properties in any spelling.
+        ('"ab".matches("(?P<n>a)(?P<n>b)")', TRUE),
+        (r'"A".matches("\\x{0000000000041}")', TRUE),
+        (r'"A".matches("^\\p{LC}\\P{Cn}?$")', TRUE),
+        (r'"A".matches("^\\p{lu}$") && !"a".matches("\\p{Uppercase_Letter}")', TRUE),
+        (r'"A".matches("^\\p{ASCII}$") && "\u212a".matches("(?i)^\\p{ASCII}$")', TRUE),
+        (r'"A".matches("^\\p{Assigned}$") && !"\u0378".matches("\\p{assigned}")', TRUE),
         # Kubernetes' own types do not survive in an optional that passes through a name or `?:`.
         ('optional.of(quantity("1")).value() == quantity("1")', TRUE),
         ('cel.bind(q, optional.of(quantity("1")), q.hasValue())', TRUE),
