@@ -231,7 +231,7 @@ class Evaluation:
         effort.begin()
         try:
             verdict = _verdict(plan, frame)
-        except AbortedError:
+        except (AbortedError, RecursionError):
             # What it took is not known: it may have ended before a call that is too expensive.
             self.spent += costs.LIMIT
             return _ABORTED, 0

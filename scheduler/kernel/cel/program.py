@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from scheduler.kernel.cel import costs, effort, types
 from scheduler.kernel.cel.checker import check
 from scheduler.kernel.cel.columns import ERROR, FALSE, PENDING, TRUE, Codes, Evaluation, Known, Rows
-from scheduler.kernel.cel.errors import AbortedError, CostLimitError, EvaluationError
+from scheduler.kernel.cel.errors import (
+    TOO_DEEP,
+    AbortedError,
+    CompileError,
+    CostLimitError,
+    EvaluationError,
+)
 from scheduler.kernel.cel.parser import parse
 from scheduler.kernel.cel.plan import Interpretable
 from scheduler.kernel.cel.planner import Planner
@@ -107,6 +113,8 @@ class Program:
             self._plan.run(frame)
         except (EvaluationError, AbortedError) as problem:
             return str(problem)
+        except RecursionError:
+            return TOO_DEEP
         return str(CostLimitError()) if frame.cost > costs.LIMIT else ""
 
     def _evaluation(self, table: DeviceTable, budget: int | None = None) -> Evaluation:
@@ -161,6 +169,13 @@ def compile_expression(expression: str) -> Program:
     Raises:
         CompileError: it is invalid; the error has the position and the reason.
     """
+    try:
+        return _compiled(expression)
+    except RecursionError:
+        raise CompileError(TOO_DEEP) from None
+
+
+def _compiled(expression: str) -> Program:
     effort.begin()
     root = parse(expression)
     checked = check(root)

@@ -2,6 +2,7 @@
 
 import random
 import tracemalloc
+from collections.abc import Callable
 from itertools import pairwise
 from time import thread_time
 
@@ -62,6 +63,60 @@ def test_nesting_that_people_write_is_no_problem(brackets: int) -> None:
     assert compile_expression(deep).evaluate(TABLE).matches.all()
     assert compile_expression("[" * brackets + "]" * brackets + ".size() <= 1").evaluate(TABLE)
     assert compile_expression(" || ".join(["false"] * 1000) + " || true").evaluate(TABLE).matches[0]
+
+
+def below(frames: int, run: Callable[[], None]) -> None:
+    """Call something at a depth that the daemon never has."""
+    return run() if not frames else below(frames - 1, run)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "1" + " + 1" * 198 + " == 1",
+        "'a'" + ".replace('a', 'b', 1)" * 198 + " == 'a'",
+        "dyn({'a': 1})" + ".a" * 195 + " == 1",
+        "dyn({'a': 1})" + ".?a" * 195 + " == optional.of(1)",
+        "has(dyn({'a': 1})" + ".a" * 195 + ")",
+        "dyn([1])" + "[0]" * 195 + " == 1",
+        "true" + " in [true]" * 190,
+        "[1]" + ".map(x, x)" * 150 + " == [1]",
+        "[1]" + ".transformList(i, x, x > 0, x)" * 150 + " == [1]",
+        "[1]" + ".sortBy(x, x)" * 30 + " == [1]",
+        "[1]" + ".sort()" * 190 + " == [1]",
+        "optional.of(1)" + ".or(optional.none())" * 190 + ".hasValue()",
+        "optional.of(1)" + ".optMap(x, x)" * 30 + ".hasValue()",
+        "[1].map(x, " * 60 + "x" + ")" * 60 + ".size() == 1",
+        "'%s'.format([" * 70 + "'1'" + "])" * 70 + " == '1'",
+        shared("Z.size() == 2", 60),
+        "".join(["(true && ", "(false || "][index % 2] for index in range(79)) + "true" + ")" * 79,
+        "!(" * 79 + f"'a'.matches('{'(' * 50}a{')' * 50}')" + ")" * 79,
+    ],
+)
+def test_what_is_nested_as_deep_as_allowed_works(expression: str) -> None:
+    below(150, lambda: compile_expression(expression).evaluate(TABLE))
+
+
+@pytest.mark.parametrize("levels", [10, 40, 79])
+def test_no_nesting_ends_in_an_unexpected_error(levels: int) -> None:
+    """A variable is worked out where it is used, and that may be deep in another one."""
+    result = "x" + " + 1" * 25
+    deep = f"cel.bind(x, 1, {result} > 0)"
+    for _ in range(levels):
+        deep = f"cel.bind(x, {result[1:].join(['1', ''])}, {deep})"
+    chained = "cel.bind(x, " * levels + "1" + f", {result})" * levels + " > 0"
+
+    def run() -> None:
+        for expression in (deep, chained):
+            try:
+                found = compile_expression(expression).evaluate(TABLE)
+            except CompileError as error:
+                assert "nested too deeply" in str(error)  # noqa: PT017 - refused or not
+                continue
+            assert found.codes.tolist() == [TRUE]
+
+    for frames in (0, 150, 500, 700):
+        below(frames, run)
 
 
 def test_too_deep_says_what_is_allowed() -> None:
