@@ -117,3 +117,37 @@ def test_mixed_lists_are_arguments_of_format() -> None:
 def test_a_name_bound_to_a_constant_is_worked_out_on_devices() -> None:
     """Not when it is compiled: a conversion that fails is an error, not a refusal."""
     assert verdict('bool(cel.bind(x, device.attributes["d"], dyn("1.5")))') == ERROR
+
+
+GPU = 'device.attributes["d"]'
+
+
+@pytest.mark.parametrize(
+    ("expression", "cost"),
+    [
+        # A list of constants is a set.
+        (f"{GPU}.n in [1, 2, 3]", 4),
+        # An attribute inside another is not counted again.
+        (f"(true ? {GPU}.n : 3) == 1", 4),
+        ("[1, 2, 3].filter(x, x > 5).size() == 0", 9),
+        ("[1, 2, 3].exists_one(x, x > 2)", 10),
+        ("device.attributes[device.driver].n == 1", 6),
+        # Calls that fail are counted, and what an error was put into.
+        ("1 / 0 == 1 || true", 2),
+        ('"abc".substring(5) == "" || true', 1),
+        ("[1, 2, 3].slice(2, 9) == [] || true", 12),
+        ("[1 / 0].size() == 1 || true", 13),
+        # Steps are counted if they find something, and the one that fails.
+        (f"{GPU}.?nope.hasValue()", 4),
+        (f"{GPU}.?nope.?x.hasValue()", 4),
+        ('dyn({"a": 1}).b.c == 1 || true', 3),
+        # Addresses have a length only where they differ; searches count bytes.
+        ('ip("::1") == ip("::1")', 3),
+        ('ip("::1") != ip("::2")', 4),
+        ('"éééééééééééééééééééé".indexOf("é") == 0', 5),
+    ],
+)
+def test_costs(expression: str, cost: int) -> None:
+    found = compile_expression(expression).evaluate(devices([DEVICE]))
+
+    assert (found.error(0), found.cost) == ("", cost)
