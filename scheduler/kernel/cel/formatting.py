@@ -29,7 +29,6 @@ _DEFAULT_PRECISION: Final = 6
 _LAST_OF_FOUR_DIGITS: Final = 0xFFFF
 _MAX_PRECISION: Final = 1000
 """Largest number of digits after the point. A double has no more, and each costs time."""
-_TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _CLAUSE: Final = re.compile(r"(?:\.(?P<precision>[0-9]*))?(?P<sign>.)?", re.ASCII | re.DOTALL)
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -261,12 +260,15 @@ def _fixed(value: Value, clause: Clause) -> str:
 
 
 def _scientific(value: Value, clause: Clause) -> str:
+    """`%e`: upstream takes the precision for a width, and always writes six digits."""
     number = _double(value, clause)
+    if clause.precision > costs.LIMIT:
+        raise CostLimitError
     if not math.isfinite(number):
-        return _not_finite(number)
-    mantissa, _, power = f"{number:.{_precision(clause)}e}".partition("e")
+        return _not_finite(number).rjust(clause.precision)
+    mantissa, _, power = f"{number:.{_DEFAULT_PRECISION}e}".partition("e")
     exponent = f"{int(power):03d}" if int(power) < 0 else f"{int(power):02d}"
-    return f"{mantissa}{_TIMES_TEN}{exponent.translate(_SUPERSCRIPT)}"
+    return f"{mantissa}\u00d710{exponent.translate(_SUPERSCRIPT)}".rjust(clause.precision)
 
 
 def _precision(clause: Clause) -> int:

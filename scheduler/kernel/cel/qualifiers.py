@@ -174,7 +174,7 @@ def _index(key: Value) -> int:
     if type(key) is int:
         return key
     if type(key) is float:
-        if key.is_integer() and INT_MIN <= key < float(INT_MAX):
+        if key.is_integer() and INT_MIN < key < float(INT_MAX):
             return int(key)
     elif type(key) is Uint:
         if key <= INT_MAX:

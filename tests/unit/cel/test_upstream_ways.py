@@ -51,6 +51,14 @@ def verdict(expression: str) -> int:
         (r'"A".matches("^\\p{lu}$") && !"a".matches("\\p{Uppercase_Letter}")', TRUE),
         (r'"A".matches("^\\p{ASCII}$") && "\u212a".matches("(?i)^\\p{ASCII}$")', TRUE),
         (r'"A".matches("^\\p{Assigned}$") && !"\u0378".matches("\\p{assigned}")', TRUE),
+        # What is written as a precision of `%e` is a width, as is the default of six.
+        ('"%e".format([1.5]) == "1.500000\u00d710\u2070\u2070"', TRUE),
+        ('"%.15e".format([-1.5]) == " -1.500000\u00d710\u2070\u2070"', TRUE),
+        ('"%e%.2e".format([0.0 / 0.0, 1.0 / 0.0]) == "   NaN \u221e"', TRUE),
+        # A fraction of a duration is computed with doubles, and zeros in front do not matter.
+        ('duration("0.3333333333333333333h") == duration("20m")', TRUE),
+        (f'duration("{"0" * 2000}1s") == duration("1s")', TRUE),
+        ("dyn([7])[-9223372036854775808.0] == 7", ERROR),
         # Kubernetes' own types do not survive in an optional that passes through a name or `?:`.
         ('optional.of(quantity("1")).value() == quantity("1")', TRUE),
         ('cel.bind(q, optional.of(quantity("1")), q.hasValue())', TRUE),
@@ -151,3 +159,16 @@ def test_costs(expression: str, cost: int) -> None:
     found = compile_expression(expression).evaluate(devices([DEVICE]))
 
     assert (found.error(0), found.cost) == ("", cost)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("dyn([1])[5.0] == 1", "index out of bounds: 5"),
+        ("dyn({1: 2})[5.0] == 1", "no such key: 5"),
+        ('duration("1h") + duration(dyn("2562047h")) == duration("1s")', "integer overflow"),
+        ('timestamp(0).getHours("Local") == 0', ""),
+    ],
+)
+def test_texts(expression: str, text: str) -> None:
+    assert compile_expression(expression).evaluate(devices([DEVICE])).error(0) == text
