@@ -57,6 +57,7 @@ def verdict(expression: str) -> int:
         ('"%e%.2e".format([0.0 / 0.0, 1.0 / 0.0]) == "   NaN \u221e"', TRUE),
         # A fraction of a duration is computed with doubles, and zeros in front do not matter.
         ('duration("0.3333333333333333333h") == duration("20m")', TRUE),
+        (f'timestamp("1970-01-01T00:00:00.{"0" * 2000}1Z") == timestamp(0)', TRUE),
         (f'duration("{"0" * 2000}1s") == duration("1s")', TRUE),
         ("dyn([7])[-9223372036854775808.0] == 7", ERROR),
         # Kubernetes' own types do not survive in an optional that passes through a name or `?:`.
@@ -168,6 +169,14 @@ def test_costs(expression: str, cost: int) -> None:
         ("dyn({1: 2})[5.0] == 1", "no such key: 5"),
         ('duration("1h") + duration(dyn("2562047h")) == duration("1s")', "integer overflow"),
         ('timestamp(0).getHours("Local") == 0', ""),
+        (
+            '[[1]].flatten(dyn("a")) == [1] || true',
+            "internal error: interface conversion: ref.Val is types.String, not types.Int",
+        ),
+        (
+            "dyn(1).flatten(1 / 0) == [1] || true",
+            "internal error: interface conversion: ref.Val is *types.Err, not types.Int",
+        ),
     ],
 )
 def test_texts(expression: str, text: str) -> None:
