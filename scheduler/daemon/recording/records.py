@@ -49,6 +49,8 @@ _READABLE: Final = (3, FORMAT)
 """In format 3 the specification has the claims of a pod."""
 MAX_SHAPES: Final = 4096
 """Specifications at most that are remembered as written; then they are written again."""
+MAX_SHAPE_BYTES: Final = 8 << 20
+"""Estimated bytes at most of these specifications."""
 
 _KINDS: Final = {kind.name: kind for kind in (*KINDS, TAINT_RULES)}
 _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
@@ -138,6 +140,8 @@ class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_li
 class _Spec(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="spec"):
     number: int
     spec: PodSpec
+    is_first: bool = False
+    """Whether no later line has the number of an earlier one. Older recordings do not have it."""
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
@@ -187,6 +191,7 @@ class Writer:
 
     def __init__(self) -> None:
         self._shapes: dict[PodShape, int] = {}
+        self._shape_bytes = 0
         self._count = 0
 
     @staticmethod
@@ -226,12 +231,7 @@ class Writer:
     ) -> _PodLine[Sequence[Instruction]]:
         number = self._shapes.get(pod.shape)
         if number is None:
-            if len(self._shapes) >= MAX_SHAPES:
-                self._shapes.clear()
-            self._count = number = self._count + 1
-            self._shapes[pod.shape] = number
-            _encoder.encode_into(_Spec(number, pod.shape.spec), into, -1)
-            into += b"\n"
+            number = self._spec_line(into, pod.shape)
         wire = pod.pod
         status = wire.status
         if wire.start_time is not None:
@@ -247,6 +247,18 @@ class Writer:
             attempt,
             wire.resource_claims,
         )
+
+    def _spec_line(self, into: bytearray, shape: PodShape) -> int:
+        """Append the specification of a shape, and return its number."""
+        self._shape_bytes += shape.size
+        if len(self._shapes) >= MAX_SHAPES or self._shape_bytes > MAX_SHAPE_BYTES:
+            self._shapes.clear()
+            self._shape_bytes = shape.size
+        self._count = number = self._count + 1
+        self._shapes[shape] = number
+        _encoder.encode_into(_Spec(number, shape.spec, len(self._shapes) == 1), into, -1)
+        into += b"\n"
+        return number
 
 
 def _as_written(kind: str, obj: Any) -> Any:
@@ -296,12 +308,21 @@ class Reader:
             try:
                 read = _line_decoder.decode(line)
                 if isinstance(read, _Spec):
-                    self._specs[read.number] = read.spec
+                    self._keep(read)
                 else:
                     yield Record(read.time, self._event(read), bytes(read.answer))
             except Exception as problem:
                 # Any error of a decoder is a fault of this line.
                 raise RecordingError(cut(f"a line cannot be read: {problem}")) from problem
+
+    def _keep(self, read: _Spec) -> None:
+        """Keep a specification as long as its writer does."""
+        specs = self._specs
+        if read.is_first:
+            specs.clear()
+        elif len(specs) >= MAX_SHAPES:
+            del specs[next(iter(specs))]
+        specs[read.number] = read.spec
 
     def _event(self, read: _ReadLine | _PodLine[msgspec.Raw]) -> Event:
         if isinstance(read, _PodLine):
