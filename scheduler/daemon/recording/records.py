@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar, get_args
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.api.devices import ResourceClaim
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.objects import (
     Node,
@@ -41,6 +42,7 @@ from scheduler.daemon.client.errors import cut
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES
 from scheduler.errors import SchedulerError
+from scheduler.kernel.devices.extended_resources import ANNOTATION as EXTENDED_RESOURCES
 from scheduler.kernel.engine.events import Event, ObjectRead, ObjectSet, PodRead
 from scheduler.kernel.engine.instructions import Instruction, LogError
 
@@ -60,6 +62,11 @@ _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "podgroups": PodGroup,
 }
 """Kinds that the engine keeps in another form than the API server's."""
+_READ_ANNOTATION: Final[Mapping[type, str]] = {
+    CSINode: MIGRATED_PLUGINS,
+    ResourceClaim: EXTENDED_RESOURCES,
+}
+"""The annotation that scheduling reads of kinds that are decoded with all of them."""
 _UNTOLD: Final = ("annotations", "managedFields")
 
 
@@ -265,8 +272,8 @@ def _as_written(kind: str, obj: Any) -> Any:
     """Return an object other than a pod with the fields that are written."""
     if type(obj) is Node:
         return _node(obj)
-    if type(obj) is CSINode:
-        return _csi_node(obj)
+    if type(obj) in _READ_ANNOTATION:
+        return _with_read_annotation(obj)
     return _reduced(kind, obj) if isinstance(obj, Mapping) else obj
 
 
@@ -279,9 +286,10 @@ def _node(node: Node) -> Node:
     return replace(node, metadata=replace(node.metadata, annotations=digest))
 
 
-def _csi_node(node: CSINode) -> CSINode:
-    read = {k: v for k, v in node.metadata.annotations.items() if k == MIGRATED_PLUGINS}
-    return replace(node, metadata=replace(node.metadata, annotations=read))
+def _with_read_annotation(obj: CSINode | ResourceClaim) -> CSINode | ResourceClaim:
+    metadata, name = obj.metadata, _READ_ANNOTATION[type(obj)]
+    read = {name: metadata.annotations[name]} if name in metadata.annotations else {}
+    return replace(obj, metadata=replace(metadata, annotations=read))
 
 
 def _reduced(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.devices import FinalizedMeta, ResourceClaim
 from scheduler.api.objects import (
     AnnotatedMeta,
     ContainerStatus,
@@ -55,6 +56,7 @@ from scheduler.daemon.recording.records import (
     encode_answer,
 )
 from scheduler.daemon.recording.replay import Replayed, replay
+from scheduler.kernel.devices.extended_resources import ANNOTATION, is_of_extended_resources
 from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
@@ -65,6 +67,7 @@ from scheduler.kernel.engine.events import (
     Decide,
     Event,
     ObjectGone,
+    ObjectRead,
     ObjectSet,
     PluginEvent,
     PodRead,
@@ -357,9 +360,15 @@ def test_only_what_scheduling_reads_is_written() -> None:
         for value in ("hidden1", "hidden2")
     )
     meta = {"name": "s", "annotations": {"k": "hidden"}, "managedFields": ["hidden"]}
+    claim_meta = {"k": "hidden", ANNOTATION: "true"}
+    claim = ResourceClaim(FinalizedMeta("c", "ns", annotations=claim_meta))
+    csi_meta = {"k": "hidden", MIGRATED_PLUGINS: "kubernetes.io/x"}
     events: list[Event] = [
         ObjectSet("nodes", first),
         ObjectSet("nodes", second),
+        ObjectSet("resourceclaims", claim),
+        ObjectRead("resourceclaims", claim),
+        ObjectSet("csinodes", CSINode(AnnotatedMeta("n", annotations=csi_meta))),
         ObjectSet("secrets", {"metadata": meta, "data": {"k": "hidden"}}),
         ObjectSet("widgets", {"metadata": meta, "spec": 1}),
     ]
@@ -367,12 +376,18 @@ def test_only_what_scheduling_reads_is_written() -> None:
     for event in events:
         Writer().write(lines, event, 0.0, ())
 
-    one, two, secret, widget = there_and_back(*events)
+    one, two, claimed, claim_read, csi, secret, widget = there_and_back(*events)
 
     assert b"hidden" not in lines
     assert isinstance(one, ObjectSet)
     assert isinstance(two, ObjectSet)
     assert one.object.metadata.annotations != two.object.metadata.annotations
+    assert isinstance(claimed, ObjectSet)
+    assert is_of_extended_resources(claimed.object)
+    assert isinstance(claim_read, ObjectRead)
+    assert claim_read.object == claimed.object
+    assert isinstance(csi, ObjectSet)
+    assert csi.object.migration == "kubernetes.io/x"
     assert secret == ObjectSet("secrets", {"metadata": {"name": "s"}})
     assert widget == ObjectSet("widgets", {"metadata": {"name": "s"}, "spec": 1})
 
