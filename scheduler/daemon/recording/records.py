@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from hashlib import blake2b
 from operator import or_
-from typing import Any, Final, Generic, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -40,10 +40,10 @@ from scheduler.api.storage import (
 )
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.client.wire import UNREADABLE
-from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES
+from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES, checked
 from scheduler.errors import SchedulerError
 from scheduler.kernel.devices.extended_resources import ANNOTATION as EXTENDED_RESOURCES
-from scheduler.kernel.engine.events import Event, ObjectRead, ObjectSet, PodRead
+from scheduler.kernel.engine.events import Configure, Event, ObjectRead, ObjectSet, PodRead
 from scheduler.kernel.engine.instructions import Instruction, LogError
 
 FORMAT: Final = 4
@@ -68,6 +68,10 @@ _READ_ANNOTATION: Final[Mapping[type, str]] = {
 }
 """The annotation that scheduling reads of kinds that are decoded with all of them."""
 _UNTOLD: Final = ("annotations", "managedFields")
+
+
+Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0.0, le=6e10)]
+"""Seconds: sums and differences of such times are times of day that Python knows."""
 
 
 class RecordingError(SchedulerError):
@@ -104,8 +108,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     max_in_unschedulable_seconds: float
     plugins: dict[str, str] = {}
-    started: float
-    clock: float
+    started: Time
+    clock: Time
     is_complete: bool = True
 
 
@@ -132,7 +136,7 @@ class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_li
     The other fields are those that pods of one specification do not share.
     """
 
-    time: float
+    time: Time
     answer: AnswerT
     metadata: PodMeta
     spec: int
@@ -168,9 +172,17 @@ class _Read(msgspec.Struct, frozen=True, gc=False, tag="ObjectRead"):
 
 
 class _ReadLine(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
-    time: float
+    time: Time
     answer: msgspec.Raw
     event: msgspec.Raw
+
+
+class _Profile(msgspec.Struct, frozen=True, rename="camel"):
+    scheduler_name: str = ""
+
+
+class _Profiles(msgspec.Struct, frozen=True):
+    profiles: tuple[_Profile, ...] = ()
 
 
 _encoder = msgspec.json.Encoder()
@@ -179,6 +191,20 @@ _OF_OBJECTS: Final = (ObjectSet, ObjectRead)
 _AS_WRITTEN: Final[Any] = reduce(or_, (kind for kind in get_args(Event) if kind not in _OF_OBJECTS))
 """The events that are decoded without conversion."""
 _event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRITTEN | _Set | _Read)
+
+
+_answer_decoder = msgspec.json.Decoder(list[Instruction])
+_NO_ANSWER: Final = _encoder.encode(())
+
+
+def scheduler_names(configuration: Mapping[str, Any]) -> list[str]:
+    """Return the names of a configuration's profiles.
+
+    Raises:
+        ValueError: it is none. Those of headers and events that were read are.
+    """
+    found = msgspec.convert(configuration, _Profiles)
+    return [profile.scheduler_name for profile in found.profiles]
 
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
@@ -318,7 +344,10 @@ class Reader:
                 if isinstance(read, _Spec):
                     self._keep(read)
                 else:
-                    yield Record(read.time, self._event(read), bytes(read.answer))
+                    answer = bytes(read.answer)
+                    if answer != _NO_ANSWER:
+                        _answer_decoder.decode(answer)
+                    yield Record(read.time, self._event(read), answer)
             except Exception as problem:
                 # Any error of a decoder is a fault of this line.
                 raise RecordingError(cut(f"a line cannot be read: {problem}")) from problem
@@ -346,6 +375,8 @@ class Reader:
             return ObjectSet(event.kind, _as_read(event.kind, event.object))
         if isinstance(event, _Read):
             return ObjectRead(event.kind, _as_read(event.kind, event.object))
+        if isinstance(event, Configure):
+            scheduler_names(event.configuration)
         return event
 
 
@@ -355,7 +386,7 @@ def _as_read(kind: str, raw: msgspec.Raw) -> Any:
     if built is not None:
         return msgspec.json.decode(raw, type=built)
     known = _KINDS.get(kind)
-    return msgspec.json.decode(raw) if known is None else known.decode(raw)
+    return checked(msgspec.json.decode(raw, type=dict)) if known is None else known.decode(raw)
 
 
 def read_header(line: bytes) -> Header:
@@ -366,6 +397,7 @@ def read_header(line: bytes) -> Header:
     """
     try:
         header = msgspec.json.decode(line, type=Header)
+        scheduler_names(header.configuration)
     except UNREADABLE as problem:
         raise RecordingError(cut(f"the header cannot be read: {problem}")) from problem
     if header.format not in _READABLE:

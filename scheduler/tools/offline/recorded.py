@@ -11,7 +11,7 @@ from scheduler.config.load import load_object
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.daemon.informers.kinds import watched_kind
-from scheduler.daemon.recording.records import Header, Record
+from scheduler.daemon.recording.records import Header, Record, scheduler_names
 from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.waiting_model import Assumed
 from scheduler.kernel.ends import RunDurations
@@ -95,7 +95,7 @@ def with_plugins(
 
 def for_recorded_pods(profiles: Profiles, header: Header) -> Profiles:
     """The same; a profile without a name serves only the pods that the recorded ones served."""
-    served = {profile["schedulerName"] for profile in header.configuration["profiles"]}
+    served = set(scheduler_names(header.configuration))
     shared = {name: found for name, found in profiles.frameworks.items() if name in served}
     if shared and not profiles.is_named:
         profiles.frameworks = shared
