@@ -3,25 +3,21 @@
 A line is an array that begins with its type: `at` an event, `pod` a pod that is new or changed,
 `spec` a specification that many pods share.
 
-Objects are written with only the fields that scheduling reads: no environment variables, no data of
-Secrets, and of pods' annotations those about their ends. Annotations of nodes become a digest,
-because their change may requeue pods. A specification that many pods share is written once per
-file.
+Objects are written with only the fields that scheduling reads: no environment variables, and of
+pods' annotations those about their ends; see `redaction` for other kinds. A specification that many
+pods share is written once per file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from hashlib import blake2b
 from operator import or_
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.api.devices import ResourceClaim
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.objects import (
-    Node,
     Pod,
     PodMeta,
     PodResourceClaim,
@@ -33,16 +29,14 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.storage import (
-    MIGRATED_PLUGINS,
-    CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
 )
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES, checked
+from scheduler.daemon.recording.redaction import redacted
 from scheduler.errors import SchedulerError
-from scheduler.kernel.devices.extended_resources import ANNOTATION as EXTENDED_RESOURCES
 from scheduler.kernel.engine.events import Configure, Event, ObjectRead, ObjectSet, PodRead
 from scheduler.kernel.engine.instructions import Instruction, LogError
 
@@ -62,13 +56,6 @@ _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "podgroups": PodGroup,
 }
 """Kinds that the engine keeps in another form than the API server's."""
-_READ_ANNOTATION: Final[Mapping[type, str]] = {
-    CSINode: MIGRATED_PLUGINS,
-    ResourceClaim: EXTENDED_RESOURCES,
-}
-"""The annotation that scheduling reads of kinds that are decoded with all of them."""
-_UNTOLD: Final = ("annotations", "managedFields")
-
 
 Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0.0, le=6e10)]
 """Seconds: sums and differences of such times are times of day that Python knows."""
@@ -243,9 +230,9 @@ class Writer:
             if type(obj) is PodInfo:
                 line = self._pod_line(into, obj, now, answer)
             else:
-                line = _Line(now, answer, ObjectSet(event.kind, _as_written(event.kind, obj)))
+                line = _Line(now, answer, ObjectSet(event.kind, redacted(event.kind, obj)))
         elif type(event) is ObjectRead:
-            written = ObjectRead(event.kind, _as_written(event.kind, event.object))
+            written = ObjectRead(event.kind, redacted(event.kind, event.object))
             line = _Line(now, answer, written)
         elif type(event) is PodRead and event.pod is not None:
             line = self._pod_line(into, event.pod, now, answer, event.attempt)
@@ -292,38 +279,6 @@ class Writer:
         _encoder.encode_into(_Spec(number, shape.spec, len(self._shapes) == 1), into, -1)
         into += b"\n"
         return number
-
-
-def _as_written(kind: str, obj: Any) -> Any:
-    """Return an object other than a pod with the fields that are written."""
-    if type(obj) is Node:
-        return _node(obj)
-    if type(obj) in _READ_ANNOTATION:
-        return _with_read_annotation(obj)
-    return _reduced(kind, obj) if isinstance(obj, Mapping) else obj
-
-
-def _node(node: Node) -> Node:
-    annotations = node.metadata.annotations
-    if not annotations:
-        return node
-    told = msgspec.json.encode(annotations, order="sorted")
-    digest = {"digest": blake2b(told, digest_size=8).hexdigest()}
-    return replace(node, metadata=replace(node.metadata, annotations=digest))
-
-
-def _with_read_annotation(obj: CSINode | ResourceClaim) -> CSINode | ResourceClaim:
-    metadata, name = obj.metadata, _READ_ANNOTATION[type(obj)]
-    read = {name: metadata.annotations[name]} if name in metadata.annotations else {}
-    return replace(obj, metadata=replace(metadata, annotations=read))
-
-
-def _reduced(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object of a kind that only plugins read, without fields no plugin decides by."""
-    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in _UNTOLD}
-    if kind == "secrets":
-        return {"metadata": metadata}
-    return {**obj, "metadata": metadata}
 
 
 class Reader:
