@@ -5,10 +5,12 @@ endian) of the zlib-compressed lines that follow.
 """
 
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final
+
+import msgspec
 
 from scheduler.daemon.recording.records import (
     CutShortError,
@@ -28,6 +30,8 @@ MAX_LINES: Final = 1 << 24
 """Bytes at most of a decompressed block: a malicious one could exhaust the memory."""
 _MAX_BLOCK: Final = 2 * MAX_LINES
 _BLOCK_BYTES: Final = 1 << 20
+_UNWRITTEN: Final = b"\0"
+"""After a power loss, a file may end with zeros in place of blocks."""
 _CUT_SHORT: Final = "it is damaged: it ends in the middle of a block"
 
 
@@ -114,40 +118,78 @@ def part_name(header: Header) -> str:
     return f"{header.recording}-{header.part:04}{SUFFIX}"
 
 
+class LeftOut(msgspec.Struct, frozen=True):
+    """A recording of a directory that is not among those that are returned.
+
+    Attributes:
+        path: its first file.
+        problem: why it cannot be read; None for the last minutes of a process, such as those of a
+            crash, whose recording from the start is in the directory too.
+        started: the time of day at which it began, in seconds since 1970, if that can be read.
+    """
+
+    path: Path
+    problem: RecordingError | None = None
+    started: float | None = None
+
+
 def recordings_in(
-    directory: Path, left_out: Callable[[Path], object] = lambda _: None
+    directory: Path, left_out: Callable[[LeftOut], object] = lambda _: None
 ) -> list[Recording]:
     """Return the recordings in a directory, in the order in which they began.
 
     A file that its process left empty, or without a header and other parts, is ignored.
-    `left_out` receives files with the last minutes of a process, such as those of a crash, whose
-    recording from the start is in the directory too.
+    `left_out` receives the recordings that cannot be read, and those that are there twice.
 
     Raises:
-        RecordingError: a file is no recording, a part is missing, or the directory is unreadable.
+        RecordingError: the directory is unreadable, or all its recordings are.
     """
-    parts: dict[str, list[Path]] = {}
     try:
         paths = [path for path in directory.glob(f"*{SUFFIX}") if path.stat().st_size]
     except OSError as problem:
         raise _in(directory, problem) from problem
-    headers = {path: _header(path) for path in paths}
-    for path, header in headers.items():
-        if header is not None:
-            name = header.recording if path.name == part_name(header) else path.name
-            parts.setdefault(name, []).append(path)
-    for path, header in headers.items():
-        name = path.stem.rpartition("-")[0]
-        if header is None and name in parts:
-            parts[name].append(path)
+    readable: dict[str, Recording] = {}
+    problems: list[RecordingError] = []
+    for name, (found, started) in _by_recording(sorted(paths)).items():
+        try:
+            readable[name] = Recording(found)
+        except RecordingError as problem:
+            problems.append(problem)
+            left_out(LeftOut(found[0], problem, started))
+    if problems and not readable:
+        raise problems[0]
     kept = []
-    for name, found in parts.items():
-        recording = Recording(found)
-        if name != recording.header.recording and recording.header.recording in parts:
-            left_out(found[0])
+    for name, recording in readable.items():
+        if name != recording.header.recording and recording.header.recording in readable:
+            left_out(LeftOut(recording.paths[0]))
         else:
             kept.append(recording)
     return sorted(kept, key=lambda recording: recording.header.started)
+
+
+def _by_recording(paths: Iterable[Path]) -> dict[str, tuple[list[Path], float | None]]:
+    """Return the files of each recording, and the time at which it began, if any file has it."""
+    found: dict[str, tuple[list[Path], float | None]] = {}
+    headless: list[Path] = []
+    damaged: list[Path] = []
+    for path in paths:
+        try:
+            header = _header(path)
+        except RecordingError:
+            damaged.append(path)
+            continue
+        if header is None:
+            headless.append(path)
+            continue
+        name = header.recording if path.name == part_name(header) else path.name
+        found.setdefault(name, ([], header.started))[0].append(path)
+    for path in (*headless, *damaged):
+        name = path.stem.rpartition("-")[0]
+        if name in found:
+            found[name][0].append(path)
+        elif path in damaged:
+            found[path.name] = [path], None
+    return found
 
 
 def _header(path: Path) -> Header | None:
@@ -173,14 +215,18 @@ def _in(path: Path, problem: RecordingError | OSError) -> RecordingError:
     return RecordingError(f"{path}: {told}")
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _check_start(file: BinaryIO) -> None:
     start = file.read(len(MAGIC))
     if start != MAGIC:
-        if MAGIC.startswith(start):
+        if MAGIC.startswith(start.rstrip(_UNWRITTEN)):
             raise CutShortError(_CUT_SHORT)
         raise RecordingError("it is no recording of Stowage")
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    _check_start(file)
     while frame := file.read(_FRAME.size):
-        if len(frame) < _FRAME.size:
+        if len(frame) < _FRAME.size or not frame.rstrip(_UNWRITTEN):
             raise CutShortError(_CUT_SHORT)
         size, checksum = _FRAME.unpack(frame)
         if size > _MAX_BLOCK:

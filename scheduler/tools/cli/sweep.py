@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from scheduler.daemon.recording.files import Recording
+from scheduler.daemon.recording.files import LeftOut, Recording
 from scheduler.errors import SchedulerError
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
@@ -113,8 +113,8 @@ def sweep(  # noqa: PLR0913 - one argument per option
     is replayed beside the others. DIR gets results.parquet, with a row for each run and workload,
     and front.png and front.html, which show the configurations that no other one beats.
 
-    The exit status is 1 if a run failed, such as one whose configuration is wrong, and 2 if an
-    option or a recording is.
+    The exit status is 1 if a run failed, such as one whose configuration is wrong, or a recording
+    of a directory cannot be read. It is 2 if an option is wrong, or no recording can be read.
     """
     try:
         # Both are of the extra `sweep`, and take half a second.
@@ -123,7 +123,8 @@ def sweep(  # noqa: PLR0913 - one argument per option
     except ImportError:
         refuse("sweep", "needs the extra of that name: pip install 'stowage-scheduler[sweep]'")
     try:
-        recordings = [found for path in paths for found in recordings_at(path, _left_out)]
+        left_out: list[LeftOut] = []
+        recordings = [found for path in paths for found in recordings_at(path, left_out.append)]
         _check_different(recordings)
         candidates = _candidates(directory, grid, recordings)
         tasks = _tasks(recordings, candidates, plugins, what_ifs)
@@ -137,7 +138,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
         pictures = write_pictures(standings, out, RECORDED.name) if standings else []
     except SchedulerError as problem:
         refuse("sweep", problem)
-    failed = _failed(tasks, results)
+    failed = _unreadable(left_out) | _failed(tasks, results)
     if output == "json":
         print_line({"ranking": standings, "failed": failed, "table": str(table)})
     else:
@@ -162,11 +163,16 @@ def _check_different(recordings: Sequence[Recording]) -> None:
         known.add(files)
 
 
-def _left_out(file: Path) -> None:
-    click.echo(
-        f"stowage sweep: {file}: left out; the directory has the whole recording of its process",
-        err=True,
-    )
+def _unreadable(left_out: Iterable[LeftOut]) -> dict[str, str]:
+    """Print which recordings are there twice; return the problems of the others by file."""
+    found: dict[str, str] = {}
+    for each in left_out:
+        if each.problem is None:
+            told = "left out; the directory has the whole recording of its process"
+            click.echo(f"stowage sweep: {each.path}: {told}", err=True)
+        else:
+            found[str(each.path)] = str(each.problem).removeprefix(f"{each.path}: ")
+    return found
 
 
 def _failed(tasks: Sequence[Task], results: Mapping[str, TaskResult]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
-from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.files import LeftOut, Recording, recordings_in
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
@@ -125,11 +125,11 @@ class TaskResult(msgspec.Struct, frozen=True):
 
 
 def recordings_at(
-    path: Path, left_out: Callable[[Path], object] = lambda _: None
+    path: Path, left_out: Callable[[LeftOut], object] = lambda _: None
 ) -> list[Recording]:
     """Open all recordings of a directory, or the one whose first part is a file.
 
-    `left_out` is as for `recordings_in`: the same pods would count twice.
+    `left_out` is as for `recordings_in`.
 
     Raises:
         SchedulerError: there is no recording, or one cannot be read.
