@@ -149,9 +149,9 @@ def tasks_of(directory: Path, count: int) -> list[Task]:
     points = {"weights": {"NodeResourcesFit": list(range(1, 1 + count))}}
     grid.write_bytes(msgspec.json.encode(points))
     paths = tuple(map(str, recording.paths))
-    size = sum(path.stat().st_size for path in recording.paths)
+    sizes = tuple(recording.sizes.values())
     return [
-        Task(candidate, paths, recording.header.recording, size)
+        Task(candidate, paths, recording.header.recording, sizes)
         for candidate in from_grid(grid, recording.header.configuration)
     ]
 

@@ -18,6 +18,8 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.daemon.recording.files import block
+from scheduler.daemon.recording.records import Writer
 from scheduler.kernel.engine.events import ObjectSet
 from scheduler.kernel.engine.instructions import Instruction
 from scheduler.tools.offline.reading import InputError
@@ -151,6 +153,32 @@ def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> Non
     runs[2].write_text(before)
     sweep(*once)
     assert (out / "results.parquet").read_bytes() == table
+
+
+def test_a_recording_that_grows_during_a_sweep_is_read_to_one_place(
+    recorded: Path, tmp_path: Path
+) -> None:
+    """Else runs at different times would compare different pods."""
+    [recording] = recordings_at(recorded)
+    [file] = recording.paths
+    copy = tmp_path / file.name
+    copy.write_bytes(file.read_bytes())
+    [then] = recordings_at(tmp_path)
+    task = task_of(tmp_path, sizes=tuple(then.sizes.values()))
+    before = carry_out(task)
+    line = bytearray()
+    Writer().write(
+        line, ObjectSet("pods", make_pod_info("late", scheduler_name="stowage")), 1e6, ()
+    )
+    with copy.open("ab") as more:
+        more.write(block(line))
+
+    assert carry_out(task) == before
+    [now] = recordings_at(tmp_path)
+    longer = carry_out(task_of(tmp_path, sizes=tuple(now.sizes.values())))
+    assert (before.rows[0].pods, longer.rows[0].pods) == (25, 26)
+    assert longer.task != task.digest
+    assert list(then) == list(recording)
 
 
 def test_a_changed_plugin_is_replayed_again(

@@ -4,6 +4,7 @@ A file is a line that identifies it, and blocks: length and checksum (four bytes
 endian) of the zlib-compressed lines that follow.
 """
 
+import sys
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -60,14 +61,19 @@ class Recording:
 
     Attributes:
         paths: the files in their order.
+        sizes: by file, the bytes to read. A recording may still grow.
         header: the header of the first part.
         share: the fraction of bytes that the last iteration has read, 0 to 1.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], sizes: Sequence[int] = ()) -> None:
         """Read the headers of the parts, at least one, and put the parts in order.
 
         A part whose process was killed before its header was written is the last one.
+
+        Args:
+            paths: the files.
+            sizes: the bytes of each file to read; by default the present ones.
 
         Raises:
             RecordingError: a file is no recording, a part is missing, or parts are of different
@@ -81,7 +87,8 @@ class Recording:
         self.paths = whole + cut_short
         self.header = headers[whole[0]]
         self.share = 0.0
-        self._sizes = {path: path.stat().st_size for path in self.paths}
+        known = dict(zip(paths, sizes, strict=False))
+        self.sizes = {path: known.get(path, path.stat().st_size) for path in self.paths}
         for number, path in enumerate(whole, start=1):
             found = headers[path]
             if found.recording != self.header.recording:
@@ -96,16 +103,16 @@ class Recording:
             CutShortError: the last file ends in the middle of a block.
             RecordingError: a file is damaged in another way.
         """
-        done, whole = 0, sum(self._sizes.values())
+        done, whole = 0, sum(self.sizes.values())
         for path in self.paths:
             try:
                 with path.open("rb") as file:
-                    lines = _lines(file)
+                    lines = _lines(file, self.sizes[path])
                     _header_line(lines)
                     for record in Reader().records(lines):
                         self.share = (done + file.tell()) / whole
                         yield record
-                done += self._sizes[path]
+                done += self.sizes[path]
             except (RecordingError, OSError) as problem:
                 told = _in(path, problem)
                 if isinstance(problem, CutShortError) and path == self.paths[-1]:
@@ -223,20 +230,25 @@ def _check_start(file: BinaryIO) -> None:
         raise RecordingError("it is no recording of Stowage")
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _lines(file: BinaryIO, end: int = sys.maxsize) -> Iterator[bytes]:
+    """Yield the lines of a file up to an offset."""
     _check_start(file)
-    while frame := file.read(_FRAME.size):
+    while frame := _read(file, _FRAME.size, end):
         if len(frame) < _FRAME.size or not frame.rstrip(_UNWRITTEN):
             raise CutShortError(_CUT_SHORT)
         size, checksum = _FRAME.unpack(frame)
         if size > _MAX_BLOCK:
             raise RecordingError(f"it is damaged before byte {file.tell()}")
-        packed = file.read(size)
+        packed = _read(file, size, end)
         if len(packed) < size:
             raise CutShortError(_CUT_SHORT)
         if zlib.crc32(packed) != checksum:
             raise RecordingError(f"it is damaged before byte {file.tell()}")
         yield from _unpacked(packed).splitlines()
+
+
+def _read(file: BinaryIO, size: int, end: int) -> bytes:
+    return file.read(max(0, min(size, end - file.tell())))
 
 
 def _unpacked(packed: bytes) -> bytes:

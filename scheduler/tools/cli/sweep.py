@@ -225,7 +225,7 @@ def _tasks(
             candidate,
             tuple(str(path.resolve()) for path in recording.paths),
             recording.header.recording,
-            sum(path.stat().st_size for path in recording.paths),
+            tuple(recording.sizes.values()),
             plugins if candidate is not RECORDED else (),
             change,
             source if candidate is not RECORDED else "",

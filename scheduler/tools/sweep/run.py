@@ -46,7 +46,7 @@ class Task(msgspec.Struct, frozen=True):
         candidate: the configuration.
         paths: the files of the recording; paths, or URLs that fsspec reads.
         recording: the name of the recording.
-        size: bytes of its files: a recording may still grow.
+        sizes: bytes of each file to read: a recording may still grow.
         plugins: additional plugins, each `MODULE:CLASS[=WEIGHT]`.
         plugins_source: a digest of their modules' source: another one may decide otherwise.
         what_if: the change to the recorded cluster.
@@ -55,7 +55,7 @@ class Task(msgspec.Struct, frozen=True):
     candidate: CandidateConfig
     paths: tuple[str, ...]
     recording: str
-    size: int = 0
+    sizes: tuple[int, ...] = ()
     plugins: tuple[str, ...] = ()
     what_if: NodeChanges = AS_IT_WAS
     plugins_source: str = ""
@@ -66,7 +66,7 @@ class Task(msgspec.Struct, frozen=True):
 
         The digest depends on the name of the candidate, not on the paths of the files.
         """
-        recording = self.recording, self.size
+        recording = self.recording, self.sizes
         plugins = self.plugins, self.plugins_source
         about = (stowage_version(), self.candidate, recording, plugins, self.what_if)
         return hashlib.blake2b(msgspec.json.encode(about), digest_size=12).hexdigest()
@@ -160,7 +160,7 @@ def source_digest(plugins: Iterable[str]) -> str:
 def carry_out(task: Task) -> TaskResult:
     """Replay a task's recording; the result of a failed task has the reason."""
     try:
-        recording = Recording([_local(path) for path in task.paths])
+        recording = Recording([_local(path) for path in task.paths], task.sizes)
         header = recording.header
         engine = recorded_engine(_profiles(task, header), header, with_extenders=False)
         placements = place_anew(task.what_if.applied(recording), engine)

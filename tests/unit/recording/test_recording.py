@@ -462,6 +462,20 @@ def test_lines_go_to_the_disk_each_second(tmp_path: Path) -> None:
     assert [at - HEADER.clock for at in in_time] == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("size", [0, len(MAGIC), len(MAGIC) + 9])
+def test_a_part_that_was_begun_later_is_not_read(tmp_path: Path, size: int) -> None:
+    """Of a recording that grows only what was there counts."""
+    record(tmp_path, 50, file_bytes=1000)
+    first, second, *_ = sorted(tmp_path.iterdir())
+    recording = Recording([second, first], [size, first.stat().st_size])
+    read: list[Record] = []
+
+    with pytest.raises(CutShortError):
+        read.extend(recording)
+
+    assert read == list(Recording([first]))
+
+
 def test_a_recording_is_bounded(tmp_path: Path) -> None:
     """It ends, and says so; what there is can be read."""
     [(why, written)] = record(tmp_path, 500, total_bytes=5000)
