@@ -70,7 +70,9 @@ def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
     """
     node = named_node(objects, name, "--drain")
     put_node(objects, cordoned(node))
-    return _leave(objects, [pod for pod in objects.pods if pod.node_name == name and _moves(pod)])
+    return _leave(
+        objects, [pod for pod in objects.pods if pod.node_name == name and leaves_node(pod)]
+    )
 
 
 def cordoned(node: Node, *, is_cordoned: bool = True) -> Node:
@@ -201,8 +203,8 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
         node = named_node(objects, name, about)
         objects.nodes.remove(node)
         on_it = [pod for pod in objects.pods if pod.node_name == name]
-        _remove_pods(objects, [pod for pod in on_it if not _moves(pod)])
-        return _leave(objects, [pod for pod in on_it if _moves(pod)])
+        _remove_pods(objects, [pod for pod in on_it if not leaves_node(pod)])
+        return _leave(objects, [pod for pod in on_it if leaves_node(pod)])
     going = _members(objects, what, about)
     if not going:
         meant = _did_you_mean(objects, what, about)
@@ -258,7 +260,8 @@ def copy_of(pod: PodInfo, name: str) -> PodInfo:
     return _info(pod, metadata)
 
 
-def _moves(pod: PodInfo) -> bool:
+def leaves_node(pod: PodInfo) -> bool:
+    """Whether `kubectl drain` removes the pod: it is of no DaemonSet, and not static."""
     owner = controller_of(pod)
     return owner is None or owner.kind not in _STAYING
 
@@ -296,9 +299,13 @@ def _add_pods(
 
 
 def _info(pod: PodInfo, metadata: PodMeta) -> PodInfo:
-    pending = PodStatus(phase="Pending")
-    fresh = replace(pod.pod, metadata=metadata, status=pending, node_name="", start_time=None)
-    return PodInfo(fresh, pod.kind)
+    return pending(PodInfo(replace(pod.pod, metadata=metadata), pod.kind))
+
+
+def pending(pod: PodInfo) -> PodInfo:
+    """Return the pod as it was before it had a node."""
+    status = PodStatus(phase="Pending")
+    return PodInfo(replace(pod.pod, status=status, node_name="", start_time=None), pod.kind)
 
 
 def named_node(objects: ClusterObjects, name: str, about: str) -> Node:
