@@ -244,7 +244,9 @@ def test_an_interrupt_ends_a_sweep_and_keeps_its_runs(recorded: Path, tmp_path: 
 
 def test_a_defect_fails_alone(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its kind and its message."""
-    monkeypatch.setattr("scheduler.tools.sweep.run.place_anew", lambda *_: dict[str, int]()["n0"])
+    monkeypatch.setattr(
+        "scheduler.tools.sweep.run.place_anew", lambda *_, **__: dict[str, int]()["n0"]
+    )
 
     found = carry_out(task_of(recorded))
 

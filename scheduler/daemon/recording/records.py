@@ -38,7 +38,7 @@ from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES, checked
 from scheduler.daemon.recording.redaction import redacted
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Configure, Event, ObjectRead, ObjectSet, PodRead
-from scheduler.kernel.engine.instructions import Instruction, LogError
+from scheduler.kernel.engine.instructions import Configured, Instruction, LogError
 
 FORMAT: Final = 4
 _READABLE: Final = (3, FORMAT)
@@ -113,6 +113,21 @@ class Record(msgspec.Struct, frozen=True):
     event: Event
     answer: bytes
 
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The answer, decoded."""
+        return _answer_decoder.decode(self.answer)
+
+    @property
+    def new_configuration(self) -> dict[str, Any] | None:
+        """The configuration that the engine took over, if any."""
+        event = self.event
+        if isinstance(event, Configure) and Configured() in self.instructions:
+            return event.configuration
+        return None
+
+
+_answer_decoder = msgspec.json.Decoder(list[Instruction])
 
 AnswerT = TypeVar("AnswerT")
 
@@ -180,7 +195,6 @@ _AS_WRITTEN: Final[Any] = reduce(or_, (kind for kind in get_args(Event) if kind 
 _event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRITTEN | _Set | _Read)
 
 
-_answer_decoder = msgspec.json.Decoder(list[Instruction])
 _NO_ANSWER: Final = _encoder.encode(())
 
 

@@ -19,6 +19,7 @@ from rich.progress import (
 
 from scheduler.daemon.recording.files import LeftOut, Recording
 from scheduler.errors import SchedulerError
+from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.tables import print_table
@@ -143,8 +144,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
         print_line({"ranking": standings, "failed": failed, "table": str(table)})
     else:
         _print(standings, [table, *pictures])
-    for name, why in failed.items():
-        click.echo(f"stowage sweep: {name}: {why}", err=True)
+    _print_notes(tasks, results, failed)
     if failed:
         raise SystemExit(_FAILED)
 
@@ -299,3 +299,20 @@ def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
         click.echo(f"{meaning}.")
     for file in files:
         click.echo(f"{file}")
+
+
+def _print_notes(
+    tasks: Sequence[Task], results: Mapping[str, TaskResult], failed: Mapping[str, str]
+) -> None:
+    notes: dict[str, None] = {}
+    for task in tasks:
+        result = results[task.digest]
+        if result.reconfigured:
+            told = f"the configuration changed; only `{RECORDED.name}` follows."
+            notes[f"{task.recording}: {told}"] = None
+        if not result.has_decisions:
+            notes[f"{task.recording}: left out; it has no decisions, as of a standby."] = None
+    for note in notes:
+        print_note(note)
+    for name, why in failed.items():
+        click.echo(f"stowage sweep: {name}: {why}", err=True)

@@ -32,7 +32,7 @@ from scheduler.tools.offline.recorded import (
     recorded_profiles,
     with_plugins,
 )
-from scheduler.tools.sweep.candidates import CandidateConfig
+from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig
 from scheduler.tools.sweep.what_if import AS_IT_WAS, NodeChanges
 
 ALL_PODS = ""
@@ -117,11 +117,15 @@ class TaskResult(msgspec.Struct, frozen=True):
         task: the digest of the task.
         rows: the rows, that about all pods first; none if the task failed.
         problem: the reason why the task failed, or empty.
+        reconfigured: how often the recorded engine took over another configuration.
+        has_decisions: whether the recorded engine decided; if not, there are no rows.
     """
 
     task: str
     rows: tuple[Row, ...] = ()
     problem: str = ""
+    reconfigured: int = 0
+    has_decisions: bool = True
 
 
 def recordings_at(
@@ -163,8 +167,12 @@ def carry_out(task: Task) -> TaskResult:
         recording = Recording([_local(path) for path in task.paths], task.sizes)
         header = recording.header
         engine = recorded_engine(_profiles(task, header), header, with_extenders=False)
-        placements = place_anew(task.what_if.applied(recording), engine)
-        return TaskResult(task.digest, tuple(_rows(task, placements, engine)))
+        records = task.what_if.applied(recording)
+        found = place_anew(records, engine, as_configured=task.candidate == RECORDED)
+        if not found.has_decisions:
+            return TaskResult(task.digest, has_decisions=False)
+        rows = tuple(_rows(task, found, engine))
+        return TaskResult(task.digest, rows, reconfigured=found.reconfigured)
     except SchedulerError as problem:
         return TaskResult(task.digest, problem=str(problem))
     except Exception as problem:  # noqa: BLE001 - of a plugin, or a defect: other runs go on
