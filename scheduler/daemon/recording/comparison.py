@@ -1,10 +1,10 @@
 """Runs a recorded cluster under another configuration, and compares placements and victims.
 
 Pods are created and deleted as recorded. The other engine decides when the recorded one decided,
-and up to `SPARE_DECISIONS` times more at each tick. A pod that ran on the node of the recorded
-engine runs on the node of the other engine, equally long. Bindings and evictions take effect at
+and up to `SPARE_DECISIONS` times more at each tick. A pod runs on the node of the other engine, and
+ends at the recorded time, however long it has run by then. Bindings and evictions take effect at
 once. A victim of the recorded engine stays unless the other engine evicts it; its recorded
-replacement by a controller is created in any case.
+replacement by a controller is created in any case. A victim of the other engine has none.
 """
 
 from abc import ABC, abstractmethod
