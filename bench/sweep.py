@@ -175,12 +175,11 @@ def _measured(
     with shown_progress(directory.name) as progress:
 
         def take(result: TaskResult) -> None:
-            kept.keep(result)
-            results[result.task] = result
+            results[result.task] = kept.keep(result)
             progress(len(results) / len(tasks))
 
         carry_out_these(tasks, take)
-    table = kept.write_table(tasks, results).read_bytes()
+    table = kept.write_table(tasks).read_bytes()
     return Measured(perf_counter() - wall, _cpu() - cpu, table)
 
 

@@ -450,8 +450,9 @@ def test_processes_and_dask_give_the_same_table(
     tables = []
     for number, results in enumerate((here, there)):
         kept = SweepDirectory(tmp_path / str(number))
-        table = kept.write_table(tasks, {result.task: result for result in results})
-        tables.append(table.read_bytes())
+        for result in results:
+            kept.keep(result)
+        tables.append(kept.write_table(tasks).read_bytes())
     assert len(here) == len(there) == 5
     assert tables[0] == tables[1]
 

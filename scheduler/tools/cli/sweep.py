@@ -134,7 +134,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
         left = [task for task in tasks if task.digest not in results]
         workers = _dask(address) if address else processes(min(jobs, len(left) or 1))
         _run(left, len(tasks), workers, kept, results)
-        table = kept.write_table(tasks, results)
+        table = kept.write_table(tasks)
         standings = ranked(row for task in tasks for row in results[task.digest].rows)
         pictures = write_pictures(standings, out, RECORDED.name) if standings else []
     except SchedulerError as problem:
@@ -257,8 +257,7 @@ def _run(
         shown = bar.add_task("", total=total, completed=total - len(left))
 
         def take(result: TaskResult) -> None:
-            kept.keep(result)
-            results[result.task] = result
+            results[result.task] = kept.keep(result)
             bar.advance(shown)
 
         def tell(seconds: float, under_way: list[Task]) -> None:
