@@ -124,6 +124,12 @@ class EngineState(msgspec.Struct):
         """Whether a pod is to be placed together with the others of its group."""
         return bool(pod.group_name) and self.frameworks[pod.spec.scheduler_name].is_member(pod)
 
+    def is_held(self, pod: PodInfo) -> bool:
+        """Whether a pod is of a group that lacks members, or its object."""
+        if self.groups is None or not pod.group_name:
+            return False
+        return bool(self.groups.why_held(pod.namespace, pod.group_name))
+
     def order_of(self, queued: QueuedPodInfo) -> tuple[str, Any]:
         """The place of a pod in the queue's order; smaller goes first.
 

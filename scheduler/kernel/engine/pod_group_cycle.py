@@ -267,7 +267,7 @@ class PodGroupCycle:
             return found
         # No pod is evicted for a group that may not be tried now: it changed since the last check.
         is_tried = not all(each.has_left for each in members)
-        return CHANGED if not is_tried or self._is_held(members[0].attempt.pod) else found
+        return CHANGED if not is_tried or self._core.is_held(members[0].attempt.pod) else found
 
     def _make_room(
         self,
@@ -355,20 +355,13 @@ class PodGroupCycle:
     def _fail(self, member: Member, failure: Failure) -> None:
         """Fail and unreserve a member, and evict the victims of its preemption."""
         attempt = member.attempt
-        if self._is_held(attempt.pod):
+        if self._core.is_held(attempt.pod):
             # Its group is held by now: a nomination would keep room that no attempt uses.
             member.preemption = None
             failure = replace(failure, nominated_node_name="")
         if member.preemption is not None and self._core.queue.get(attempt.pod.uid) is not None:
             self._preemption_executor.begin(attempt.queued.pod_info, member.preemption)
         self._failures.handle_scheduling_failure(attempt, failure, was_seen=self._was_seen)
-
-    def _is_held(self, pod: PodInfo) -> bool:
-        """Whether a pod is of a group that lacks members, or its object."""
-        groups = self._core.groups
-        if groups is None or not pod.group_name:
-            return False
-        return bool(groups.why_held(pod.namespace, pod.group_name))
 
     def _start(self, member: Member) -> None:
         """Start the binding cycle of a member, unless a Permit plugin for single pods holds it."""
