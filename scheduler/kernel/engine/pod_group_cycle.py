@@ -118,6 +118,8 @@ class PodGroupCycle:
         known = self._known(first.pod_info)
         # 1. All members that wait and are not gated, the most important one first.
         popped = [first] if known is None else self._popped(first, known)
+        if not popped:
+            return 0
         # 2. Members that need no node drop out. The others have one place in the queue's order.
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
         order = self._core.order_of(popped[0])
@@ -221,9 +223,22 @@ class PodGroupCycle:
         return None if groups is None else groups.of_pod(pod)
 
     def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
-        """The pod that was popped, and the other members, in the order of their turns."""
-        uid, waiting = first.pod_info.uid, known.waiting
-        others = self._core.queue.pop_with(other for other in waiting if other != uid)
+        """The pod that was popped, and the other members, in the order of their turns.
+
+        None are tried while others of the gang back off, else each new member would cost an attempt
+        of all. A new member of a gang that only lacked members is tried, if the attempt was short.
+        Once enough members have nodes, the others need not wait for those that back off.
+        """
+        uid, waiting, queue = first.pod_info.uid, known.waiting, self._core.queue
+        has_quorum, last = known.has_quorum(), known.last
+        may_help = not has_quorum and last is not None and not last.lacking
+        may_come_early = may_help or queue.is_backing_off(first)
+        backing_off = queue.backing_off(waiting, may_come_early=may_come_early)
+        others = queue.pop_with(each for each in waiting if each != uid and each not in backing_off)
+        if backing_off and not has_quorum:
+            for each in (first, *others):
+                queue.put_back(each, max(backing_off.values()))
+            return []
         arrival = {uid: at for at, uid in enumerate(waiting)}
         return sorted(
             [first, *others],

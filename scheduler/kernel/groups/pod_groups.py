@@ -7,8 +7,8 @@ place them.
 Source: kubernetes pkg/scheduler/backend/cache/podgroupstate.go v1.36; the texts: pkg/scheduler/
 framework/plugins/gangscheduling/gangscheduling.go v1.36.
 Differs: upstream moves gated members when a pod or the PodGroup is added. Here gated and rejected
-members are activated when the reason for the gate changes, whatever changes it. They are also
-activated when another scheduler binds a member, since the group then needs fewer nodes.
+members are woken when the reason for the gate changes, whatever changes it. They are also woken
+when another scheduler binds a member of a gang that failed, if it then needs fewer nodes.
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ class GroupMembers:
         self._of_profile: Counter[str] = Counter()
         """Number of `pending` pods that name each scheduler."""
         self._bound_by_others = 0
-        """Number of members bound without being assumed here; the group then needs fewer nodes."""
+        """Number of members that others bound after a failure of a gang; it needs fewer nodes."""
         self._released: tuple[str, int | None, int] = ("", None, 0)
         """The hold's reason, members needed, and `_bound_by_others`, at the last activation."""
 
@@ -134,7 +134,8 @@ class GroupMembers:
         """Add a member, or store its newer version."""
         uid = pod.uid
         if pod.node_name:
-            self._bound_by_others += uid not in self.assumed and uid not in self.assigned
+            is_new = uid not in self.assumed and uid not in self.assigned
+            self._bound_by_others += is_new and self.last is not None and not self.has_quorum()
             self._drop_pending(uid)
             self.assigned[uid] = pod
             return
