@@ -198,9 +198,10 @@ class PodGroupCycle:
         (reason, message), found = yield from self._ended(members, choice, known)
         is_scheduled = reason == SCHEDULED
         is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
+        is_open = is_outdated or choice.is_partial
         # Failed members are unreserved in reverse order.
         in_order = members if is_scheduled else reversed(members)
-        yield from self._settle(in_order, again=is_outdated)
+        yield from self._settle(in_order, again=is_open)
         core.metrics.pod_groups.attempt_ended(
             _result(found, reason, message), profile.scheduler_name, core.stopwatch() - start
         )
