@@ -59,7 +59,7 @@ def test_the_more_is_counted_the_fewer_rows_are_looked_at(
     counted = engine.core.snapshot.counted_classes
     assert counted >= selectors
 
-    engine.handle(Tick(), engine.core.now)
+    engine.handle(Tick(), engine.core.now + 1.0)
 
     rows = engine.core.next_audited
     assert 1 <= rows <= AUDITED_ROWS
