@@ -233,8 +233,7 @@ class PodGroupCycle:
         uid, waiting, queue = first.pod_info.uid, known.waiting, self._core.queue
         has_quorum, last = known.has_quorum(), known.last
         may_help = not has_quorum and last is not None and not last.lacking
-        may_come_early = may_help or queue.is_backing_off(first)
-        backing_off = queue.backing_off(waiting, may_come_early=may_come_early)
+        backing_off = queue.backing_off(first, waiting, may_help=may_help)
         others = queue.pop_with(each for each in waiting if each != uid and each not in backing_off)
         if backing_off and not has_quorum:
             for each in (first, *others):
@@ -361,7 +360,9 @@ class PodGroupCycle:
             if member.has_left:
                 continue
             if member.failure is None:
+                self._core.waiting.deciding = member.attempt.pod.uid
                 self._failures.guarded(member.attempt, lambda: self._start(member))  # noqa: B023
+                self._core.waiting.deciding = ""
             else:
                 member.attempt.queued.waits_out = waits_out
                 self._fail(member, member.failure)

@@ -248,9 +248,10 @@ class SchedulingLoop:
     def _measured(self, attempt: Attempt, cycle: Callable[[], None]) -> None:
         """Run a cycle with metrics and traces; an exception in it fails only this attempt."""
         core, calls, pod = self._core, attempt.framework.calls, attempt.pod
-        self.decided = pod.uid
+        self.decided = core.waiting.deciding = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
         start = core.stopwatch()
         self._failures.guarded(attempt, cycle)
+        core.waiting.deciding = ""
         if core.tracer is not None:
             core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)

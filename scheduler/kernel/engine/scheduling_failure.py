@@ -137,17 +137,12 @@ class FailureHandler:
             self._free(attempt)
 
     def guarded(self, attempt: Attempt, step: Callable[[], None]) -> None:
-        """Run a step; an exception in it fails this attempt, and nothing else.
-
-        Plugins may allow and reject the pod meanwhile, before Permit holds it.
-        """
-        self._core.waiting.deciding = attempt.pod.uid
+        """Run a step; an exception in it fails this attempt, and nothing else."""
         try:
             step()
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
             failure = self._core.failure(attempt.pod.key, problem)
             self.handle_scheduling_failure(attempt, failure)
-        self._core.waiting.deciding = ""
 
     def retry_unbound(self, attempt: Attempt, failure: Failure) -> None:
         """Requeue the pod of an abandoned attempt, if a profile still schedules it."""

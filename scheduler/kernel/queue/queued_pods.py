@@ -150,10 +150,6 @@ class QueuedPods:
         """Whether an attempt to schedule the pod is under way."""
         return uid in self._in_flight
 
-    def is_backing_off(self, queued: QueuedPodInfo) -> bool:
-        """Whether the backoff of a pod is not over, wherever it is."""
-        return self._backoff.is_backing_off(queued)
-
     def counts(self) -> QueueCounts:
         """Number of pods in each place; pods that wait for readmission count as in backoff."""
         gated = self._unschedulable.gated_count

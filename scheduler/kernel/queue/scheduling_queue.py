@@ -266,12 +266,16 @@ class SchedulingQueue(QueuedPods):
                 taken.append(self._popped(queued))
         return taken
 
-    def backing_off(self, uids: Iterable[str], *, may_come_early: bool) -> dict[str, float]:
+    def backing_off(
+        self, popped: QueuedPodInfo, uids: Iterable[str], *, may_help: bool
+    ) -> dict[str, float]:
         """The rejected pods that are not to be tried yet, each with the end of its backoff.
 
-        If some may come early, these are only those that wait out theirs.
+        If the popped pod may help the others, or came early, these are only those that wait theirs
+        out.
         """
         found = dict[str, float]()
+        may_come_early = may_help or self._backoff.is_backing_off(popped)
         for uid in uids:
             queued = self._known.get(uid)
             if queued is None or (may_come_early and not queued.waits_out):
