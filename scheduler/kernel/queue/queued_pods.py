@@ -103,10 +103,7 @@ class QueuedPods:
         return self._in_flight.changed.get(uid, queued.pod_info)
 
     def equal_to(self, kind: PodKind, uid: str) -> str:
-        """UID of a waiting pod of a kind: this one, or else a rejected one; empty for none.
-
-        Cost: O(1), or O(different waiting pods) if this one does not wait or is of another kind.
-        """
+        """UID of a waiting pod of a kind: this one, or else a rejected one; empty for none."""
         known = self.get(uid)
         if known is not None and known.kind is kind:
             return uid
