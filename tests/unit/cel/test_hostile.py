@@ -85,12 +85,12 @@ def below(frames: int, run: Callable[[], None]) -> None:
         "[1]" + ".sortBy(x, x)" * 30 + " == [1]",
         "[1]" + ".sort()" * 190 + " == [1]",
         "optional.of(1)" + ".or(optional.none())" * 190 + ".hasValue()",
-        "optional.of(1)" + ".optMap(x, x)" * 30 + ".hasValue()",
+        "optional.of(1)" + ".optMap(x, x)" * 10 + ".hasValue()",
         "[1].map(x, " * 60 + "x" + ")" * 60 + ".size() == 1",
-        "'%s'.format([" * 70 + "'1'" + "])" * 70 + " == '1'",
+        "'%s'.format([" * 39 + "'1'" + "])" * 39 + " == '1'",
         shared("Z.size() == 2", 60),
         "".join(["(true && ", "(false || "][index % 2] for index in range(79)) + "true" + ")" * 79,
-        "!(" * 79 + f"'a'.matches('{'(' * 50}a{')' * 50}')" + ")" * 79,
+        "!(" * 78 + f"'a'.matches('{'(' * 50}a{')' * 50}')" + ")" * 78,
     ],
 )
 def test_what_is_nested_as_deep_as_allowed_works(expression: str) -> None:
