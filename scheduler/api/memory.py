@@ -6,6 +6,8 @@ import msgspec
 
 _VALUE_BYTES: Final = 100
 """A string, number or struct without its text, and its place in the list or mapping around it."""
+_DEEPEST: Final = 1 << 20
+"""An object that is nested too deeply to be encoded where it is kept, but could be decoded."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -15,5 +17,8 @@ def estimated_bytes(value: Any) -> int:
 
     Cost: that of encoding it.
     """
-    text = _encode(value)
+    try:
+        text = _encode(value)
+    except RecursionError:
+        return _DEEPEST
     return len(text) + _VALUE_BYTES * (text.count(b",") + text.count(b"[") + text.count(b"{"))

@@ -107,6 +107,19 @@ def test_other_objects_that_are_large_are_dropped_early() -> None:
         assert KEPT / 8 < held() < KEPT * 1.5
 
 
+def test_an_object_that_is_nested_too_deeply_is_kept() -> None:
+    """A plugin's kind may allow it; the stack may be higher here than where it was decoded."""
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    flight = FlightRecorder(HEADER)
+
+    flight.note(ObjectSet("widgets", {"metadata": {"name": "w"}, "spec": nested}), 100.0, [])
+
+    while nested:
+        nested = nested.pop()
+
+
 def test_what_pods_share_counts_once(tmp_path: Path) -> None:
     """Until the last of them is dropped, and again when another one comes; one is from before."""
     flight = FlightRecorder(HEADER, kept_seconds=10.0, kept_bytes=KEPT)
