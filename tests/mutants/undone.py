@@ -297,9 +297,9 @@ FOUND: Final = (
     ),
     Undone(
         "a victim that was restored counts as leaving",
-        "scheduler/kernel/engine/preemption_executor.py",
-        "        self._leaving.discard(uid)\n\n    def gone",
-        "        pass\n\n    def gone",
+        "scheduler/kernel/engine/event_handlers.py",
+        "            self._preemption_executor.terminating.discard(uid)\n",
+        "            pass\n",
         "tests/unit/engine/test_preemption_executor.py"
         "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
     ),

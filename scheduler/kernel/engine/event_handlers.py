@@ -68,19 +68,19 @@ class PodEventHandlers:
 
     def set(self, new: PodInfo) -> None:
         """Handle a new or changed pod."""
-        if self._answers.hide(new.uid, new):
+        if self._answers.kept and self._answers.hide(new.uid, new):
             return
-        is_needed = not new.node_name and not new.is_terminating
-        if not self._waits_for_pre_bind(new.uid, new, is_needed=is_needed):
-            self._set(new)
+        attempt = self._attempts.of(new.uid)
+        if attempt is not None:
+            is_needed = not new.node_name and not new.is_terminating
+            if self._waits_for_pre_bind(attempt, new, is_needed=is_needed):
+                return
+        self._set(new)
 
     def _waits_for_pre_bind(
-        self, uid: str, event: PodInfo | ObjectGone, *, is_needed: bool
+        self, attempt: Attempt, event: PodInfo | ObjectGone, *, is_needed: bool
     ) -> bool:
         """Cancel PreBind if the pod needs no node; return whether the event waits for its end."""
-        attempt = self._attempts.of(uid)
-        if attempt is None:
-            return False
         if attempt.state is AttemptState.PREBINDING and not is_needed:
             self._failures.cancel_pre_bind(attempt, Failure(NO_NODE_NEEDED))
         if attempt.state is not AttemptState.CANCELLED:
@@ -107,7 +107,8 @@ class PodEventHandlers:
         if new.is_terminating:
             self._preemption_executor.leaving(uid)
         else:
-            self._preemption_executor.stays(uid)
+            # A pod restored from a backup can be evicted again.
+            self._preemption_executor.terminating.discard(uid)
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -141,7 +142,8 @@ class PodEventHandlers:
     def gone(self, event: ObjectGone) -> None:
         """Handle a pod that was deleted, or that no longer concerns scheduling."""
         self._answers.forget(event.uid)
-        if not self._waits_for_pre_bind(event.uid, event, is_needed=False):
+        attempt = self._attempts.of(event.uid)
+        if attempt is None or not self._waits_for_pre_bind(attempt, event, is_needed=False):
             self._gone(event)
 
     def _gone(self, event: ObjectGone) -> None:
@@ -239,7 +241,7 @@ class PodEventHandlers:
     def _update_in_flight(self, attempt: Attempt, old: PodInfo | None, new: PodInfo) -> None:
         """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
         queue = self._core.queue
-        if queue.is_in_flight(new.uid):
+        if new.uid in queue.in_flight:
             # The queue has no old version if the pod's profile was removed and added again.
             old = old or new
             if attempt.placed is not None:

@@ -108,11 +108,6 @@ class PodGroupCycle:
         self._placements = chosen = PodGroupPlacements(core, self.step)
         self._placing_members = PlacingMembers(core, attempts, failures, placing, chosen, asking)
 
-    @property
-    def has_turn(self) -> bool:
-        """Whether the group under way may continue, or a group with all its answers may begin."""
-        return not self.asking.is_waiting if self.members else bool(self.asking.ready)
-
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin the group of a popped pod; return the number of members in this step."""
         known = self._known(first.pod_info)
@@ -375,7 +370,7 @@ class PodGroupCycle:
         attempt, status, timeouts = member.attempt, SUCCESS, dict[str, float]()
         of_groups = attempt.framework.plugins.group_plugins
         if member.waits_for - of_groups:
-            status, waits = self._placing.permit(attempt)
+            status, waits = attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod)
             timeouts = {name: waits[name] for name in waits.keys() - of_groups}
         # The group's own Permit plugins have nothing left to wait for.
         status = SUCCESS if status.code is Code.WAIT else status

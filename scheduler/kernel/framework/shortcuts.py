@@ -24,8 +24,8 @@ class Shortcuts(Protocol):
 
     NEEDS: ClassVar[int] = 0
     """VOLUMES or DEVICES if the plugin ignores pods without them. For such pods it returns Skip at
-    PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. The runtime still
-    calls Unreserve."""
+    PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. It lets them pass
+    PreEnqueue. The runtime still calls Unreserve."""
 
     COSTS_BY_ROW: ClassVar[bool] = False
     """Whether each row costs the filter work of its own, or may fail by itself. The runtime then

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from scheduler.clock import MonotonicClock
+from scheduler.clock import EventClock
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.pod_heap import PodHeap
 
@@ -24,7 +24,7 @@ _REMEMBERED_TURNS: Final = 128
 class ActiveQueue(PodHeap):
     """A heap in the order of the QueueSort plugin, and the same pods in the order of fair pops."""
 
-    def __init__(self, clock: MonotonicClock) -> None:
+    def __init__(self, clock: EventClock) -> None:
         super().__init__()
         self._clock = clock
         self._by_failures = PodHeap()
@@ -103,11 +103,11 @@ class ActiveQueue(PodHeap):
         if 2 * self._in_vain < self._turns:
             self._wasting_since = None
         elif self._wasting_since is None:
-            self._wasting_since = self._clock.monotonic()
+            self._wasting_since = self._clock.now
 
     def _is_fair(self, wasting_since: float) -> bool:
         """Whether this pop is fair; fair and other pops alternate."""
-        if self._clock.monotonic() - wasting_since < FAIR_AFTER_SECONDS:
+        if self._clock.now - wasting_since < FAIR_AFTER_SECONDS:
             return False
         self._is_fair_turn = not self._is_fair_turn
         return self._is_fair_turn

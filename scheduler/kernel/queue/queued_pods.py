@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from scheduler.api.pods import PodInfo, PodKind
-from scheduler.clock import MonotonicClock
+from scheduler.clock import EventClock
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
@@ -56,7 +56,7 @@ class QueuedPods:
         self,
         sort_key: SortKey,
         profiles: Mapping[str, QueueProfile],
-        clock: MonotonicClock,
+        clock: EventClock,
         *,
         settings: QueueSettings,
         metrics: QueueMetrics,
@@ -68,7 +68,7 @@ class QueuedPods:
         self._slow = SlowPods(clock)
         self._known: dict[str, QueuedPodInfo] = {}
         """All pods that wait or are in flight, by UID."""
-        self._in_flight = InFlightPods()
+        self.in_flight = InFlightPods()
         self._readmission = Readmission()
         self.nominator = NominatedPods()
         self._begin(sort_key, profiles, settings.backoff)
@@ -100,7 +100,7 @@ class QueuedPods:
         queued = self._known.get(uid)
         if queued is None or (self._readmission.sources and self._is_forgotten(uid, queued)):
             return None
-        return self._in_flight.changed.get(uid, queued.pod_info)
+        return self.in_flight.changed.get(uid, queued.pod_info)
 
     def equal_to(self, kind: PodKind, uid: str) -> str:
         """UID of a waiting pod of a kind: this one, or else a rejected one; empty for none.
@@ -124,7 +124,7 @@ class QueuedPods:
             return None
         if uid in self._active:
             return QueuePosition(ACTIVE, queued)
-        if uid in self._in_flight:
+        if uid in self.in_flight:
             return QueuePosition(IN_FLIGHT, queued)
         if uid not in self._unschedulable:
             return QueuePosition(BACKOFF, queued, backoff_end(queued))
@@ -149,10 +149,6 @@ class QueuedPods:
             or self._readmission.sources
         )
 
-    def is_in_flight(self, uid: str) -> bool:
-        """Whether an attempt to schedule the pod is under way."""
-        return uid in self._in_flight
-
     def counts(self) -> QueueCounts:
         """Number of pods in each place; pods that wait for readmission count as in backoff."""
         gated = self._unschedulable.gated_count
@@ -161,7 +157,7 @@ class QueuedPods:
             backoff=len(self._backoff) + len(self._readmission),
             unschedulable=len(self._unschedulable) - gated,
             gated=gated,
-            in_flight=len(self._in_flight),
+            in_flight=len(self.in_flight),
         )
 
     def pending_pods(self) -> list[PodInfo]:
@@ -169,19 +165,15 @@ class QueuedPods:
         waiting = chain(self._active, self._backoff, self._unschedulable, self._readmission)
         return [queued.pod_info for queued in waiting]
 
-    def in_flight_event_counts(self) -> Counter[str]:
-        """Number of events kept for pods in flight, by label; metric inflight_events."""
-        return self._in_flight.event_counts()
-
     def dump(self) -> list[dict[str, object]]:
         """All pods with the history of their attempts, as plain values for people."""
         return list(self.rows())
 
     def rows(self) -> Iterator[dict[str, object]]:
         """The rows of `dump`, made one by one as they are read; active pods in order."""
-        now, waiting = self._clock.monotonic(), list(self._unschedulable)
+        now, waiting = self._clock.now, list(self._unschedulable)
         places = {
-            IN_FLIGHT: list(self._in_flight),
+            IN_FLIGHT: list(self.in_flight),
             ACTIVE: self._active.in_order(),
             BACKOFF: [*self._backoff.in_order(), *self._readmission],
             UNSCHEDULABLE: [queued for queued in waiting if not queued.is_gated],
@@ -201,7 +193,7 @@ class QueuedPods:
             self._active,
             self._backoff,
             self._unschedulable,
-            self._in_flight,
+            self.in_flight,
             self._readmission,
         )
         pods = [queued for place in places for queued in place]
@@ -221,10 +213,11 @@ class QueuedPods:
 
         `version` returns the version of the cluster; it is called only if there is a rejection.
         """
-        rejection = self._unschedulable.rejection(queued.pod_info.kind)
+        group = self._unschedulable.last_rejected.get(queued.pod_info.kind)
+        rejection = None if group is None else group.rejection
         if rejection is None or rejection.version != version():
             return None
-        is_late = self._clock.monotonic() - rejection.since > self._max_in_unschedulable
+        is_late = self._clock.now - rejection.since > self._max_in_unschedulable
         return rejection if not is_late and self._shares_rejections(queued) else None
 
     def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
@@ -233,13 +226,13 @@ class QueuedPods:
         profile = self._profiles.get(pod.spec.scheduler_name)
         if profile is None or pod.pod.status.nominated_node_name:
             return False
-        return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
+        return self.nominator.nodes.get(pod.uid) is None and profile.shares_rejections(pod)
 
 
 class SlowPods:
     """Pods whose decisions took long, each with the time until which it sorts last."""
 
-    def __init__(self, clock: MonotonicClock) -> None:
+    def __init__(self, clock: EventClock) -> None:
         self._clock = clock
         self._until: OrderedDict[str, float] = OrderedDict()
 
@@ -249,14 +242,14 @@ class SlowPods:
         queued.slow_attempt = queued.attempts
         if in_a_row:
             uid = queued.pod_info.uid
-            self._until[uid] = self._clock.monotonic() + PUT_LAST_SECONDS
+            self._until[uid] = self._clock.now + PUT_LAST_SECONDS
             self._until.move_to_end(uid)
             queued.is_slow = True
         return in_a_row
 
     def forgiven(self) -> Iterator[str]:
         """Yield the UIDs of the pods that need not sort last any more."""
-        now = self._clock.monotonic()
+        now = self._clock.now
         while self._until and next(iter(self._until.values())) <= now:
             yield self._until.popitem(last=False)[0]
 

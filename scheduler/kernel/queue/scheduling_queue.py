@@ -54,7 +54,7 @@ class SchedulingQueue(QueuedPods):
         """
         self._readmission.add(self._active, self._backoff, self._unschedulable)
         self._begin(sort_key, profiles, backoff)
-        self._in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
+        self.in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
 
     def _readmit_some(self) -> None:
         for queued, strategy in self._readmission.some(_ADMITTED_AT_ONCE):
@@ -84,17 +84,17 @@ class SchedulingQueue(QueuedPods):
         uid = pod.uid
         known = self._known.get(uid)
         if known is not None:
-            if uid in self._in_flight:
+            if uid in self.in_flight:
                 # Deleted and added again with the same UID: the deletion no longer counts.
-                self._in_flight.changed[uid] = pod
+                self.in_flight.changed[uid] = pod
             else:
                 self.update(known.pod_info, pod)
             return
-        queued = self._known[uid] = QueuedPodInfo(pod, self._clock.monotonic())
+        queued = self._known[uid] = QueuedPodInfo(pod, self._clock.now)
         place = self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, label)
         if place == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
-        else:
+        elif self.nominator.nodes or pod.pod.status.nominated_node_name:
             self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
@@ -104,10 +104,10 @@ class SchedulingQueue(QueuedPods):
         """
         uid = new.uid
         self._settle(uid)
-        if uid in self._in_flight:
-            self._in_flight.changed[uid] = new
+        if uid in self.in_flight:
+            self.in_flight.changed[uid] = new
             for event in pod_scheduling_properties_change(old, new):
-                self._in_flight.record(self._hints.observe(event, old, new))
+                self.in_flight.record(self._hints.observe(event, old, new))
         elif (queued := self._known.get(uid)) is None:
             self.add(new, UNSCHEDULED_POD_UPDATE.label)
         else:
@@ -127,15 +127,15 @@ class SchedulingQueue(QueuedPods):
         v1.36.3.
         """
         self._settle(new.uid)
-        self._in_flight.changed[new.uid] = new
+        self.in_flight.changed[new.uid] = new
 
     def delete(self, pod: PodInfo) -> None:
         """Remove a pod that is gone or has a node; a pod in flight is not requeued then."""
         uid = pod.uid
         self._settle(uid)
         self.nominator.delete_nominated_pod_if_exists(uid)
-        if uid in self._in_flight:
-            self._in_flight.changed[uid] = None
+        if uid in self.in_flight:
+            self.in_flight.changed[uid] = None
         elif (queued := self._known.pop(uid, None)) is not None:
             for place in (self._active, self._backoff, self._unschedulable):
                 place.remove(uid)
@@ -152,9 +152,9 @@ class SchedulingQueue(QueuedPods):
             known = self.get(uid)
             if known is None:
                 continue
-            self._unschedulable.invalidate(known.kind)
-            if uid in self._in_flight:
-                self._in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
+            self._unschedulable.last_rejected.pop(known.kind, None)
+            if uid in self.in_flight:
+                self.in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None:
                 self._moves.activate(uid, queued, FORCE_ACTIVATE.label)
             elif (queued := self._unschedulable.remove(uid)) is not None:
@@ -202,7 +202,7 @@ class SchedulingQueue(QueuedPods):
 
         A pod as `old` or `new` is a `PodInfo`. The event also counts for pods in flight that fail.
         """
-        if not (len(self._unschedulable) or self._in_flight.is_collecting):
+        if not (len(self._unschedulable) or self.in_flight.is_collecting):
             return  # a later attempt sees the state after the event
         interest = self._hints.interest_in(event)
         is_about_node = event.resource is EventResource.NODE
@@ -210,7 +210,7 @@ class SchedulingQueue(QueuedPods):
             observed = ObservedEvent(interest, old, new, max_priority, but)
             if is_about_node or len(self._unschedulable):
                 self._waking.note(observed)
-            self._in_flight.record(observed)
+            self.in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
 
@@ -265,36 +265,26 @@ class SchedulingQueue(QueuedPods):
         return taken
 
     def _popped(self, queued: QueuedPodInfo) -> QueuedPodInfo:
-        self._in_flight.add(queued)
+        self.in_flight.add(queued)
         queued.attempts += 1
         queued.waits_out = False
         if queued.unschedulable_plugins or queued.pending_plugins:
             count_rejectors(self._metrics, queued, -1)
         return queued
 
-    def begin_scheduling_cycle(self, uid: str) -> None:
-        """Collect in-flight events for a pod again, whose scheduling cycle starts again."""
-        self._in_flight.collect(uid)
-
-    def done_scheduling_cycle(self, uid: str) -> None:
-        """Collect no more in-flight events for a pod: Permit is over, or its cycle starts again.
-
-        The pod stays in flight: the queue still records its deletion and its newer versions.
-        """
-        self._in_flight.stop_collecting(uid)
-
     def found_place(self, uid: str, node_name: str) -> None:
         """Delete the nomination of a pod that is assumed, and move the next pod equal to it."""
-        if len(self.nominator):
+        if self.nominator.nodes:
             nominated = self.nominator.nominated(uid)
             self.nominator.delete_nominated_pod_if_exists(uid)
             if nominated is not None and nominated.pod.status.nominated_node_name != node_name:
                 self.free_nomination(nominated, but=uid)
-        self._waking.end_probe(uid)
+        if self._unschedulable.probes:
+            self._waking.end_probe(uid)
 
     def done(self, uid: str) -> None:
         """End the attempt of a pod, and drop the pod."""
-        if self._in_flight.done(uid):
+        if self.in_flight.done(uid):
             del self._known[uid]
         self._waking.end_probe(uid)
 
@@ -308,8 +298,8 @@ class SchedulingQueue(QueuedPods):
             False when the pod is not requeued: it was deleted meanwhile, or is waiting already.
         """
         uid = queued.pod_info.uid
-        latest = self._in_flight.changed.get(uid, queued.pod_info)
-        if latest is None or (uid in self._known and uid not in self._in_flight):
+        latest = self.in_flight.changed.get(uid, queued.pod_info)
+        if latest is None or (uid in self._known and uid not in self.in_flight):
             self.done(uid)
             return False
         self._known[uid] = queued
@@ -322,13 +312,13 @@ class SchedulingQueue(QueuedPods):
             queued.consecutive_errors_count = 0
         else:
             queued.consecutive_errors_count += 1
-        queued.timestamp = self._clock.monotonic()
+        queued.timestamp = self._clock.now
         queued.backoff_expiration = self._backoff.expiration(queued)
         queued.was_flushed = False
         count_rejectors(self._metrics, queued, 1)
-        events = self._in_flight.events_for(uid)
+        events = self.in_flight.events_for(uid)
         strategy = self._hints.strategy_after_attempt(queued, events)
-        self._in_flight.done(uid)
+        self.in_flight.done(uid)
         if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
@@ -357,7 +347,7 @@ class SchedulingQueue(QueuedPods):
 
         After an error of a PreEnqueue plugin, pods move sooner, since no event is due for them.
         """
-        self._waking.note_time(self._clock.monotonic())
+        self._waking.note_time(self._clock.now)
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -397,7 +387,7 @@ class SchedulingQueue(QueuedPods):
         Returns:
             The pod, if it sorts last now; None also for a pod that does not wait.
         """
-        queued = None if uid in self._in_flight else self._known.get(uid)
+        queued = None if uid in self.in_flight else self._known.get(uid)
         if queued is None or not self._slow.note(queued):
             return None
         self._moves.sort_anew(queued)

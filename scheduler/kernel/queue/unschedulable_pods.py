@@ -11,7 +11,7 @@ from typing import Final
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodKind
-from scheduler.clock import MonotonicClock
+from scheduler.clock import EventClock
 from scheduler.kernel.framework.events import ClusterEvent, EventResource
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import (
@@ -101,7 +101,7 @@ class UnschedulablePods:
     def __init__(
         self,
         shares: Callable[[QueuedPodInfo], bool],
-        clock: MonotonicClock,
+        clock: EventClock,
         patience: float,
     ) -> None:
         """Start without pods; `shares` returns whether a pod shares its rejection with equal ones.
@@ -122,7 +122,7 @@ class UnschedulablePods:
         self._unfittable = UnfittablePods()
         self.probes: dict[str, EquivalentPods] = {}
         """The group of each probe, by the UID of the probe; for reading."""
-        self._last_rejected: dict[PodKind, EquivalentPods] = {}
+        self.last_rejected: dict[PodKind, EquivalentPods] = {}
         """By kind, the group of the pod that was evaluated last."""
         self._node_changes = 0
         self.gated_count = 0
@@ -162,7 +162,7 @@ class UnschedulablePods:
         self._group_of[uid] = group
         self.deadlines.set(
             uid,
-            self._clock.monotonic() + GATE_RETRY_SECONDS
+            self._clock.now + GATE_RETRY_SECONDS
             if queued.gate_failed
             else queued.timestamp + self._patience,
         )
@@ -208,8 +208,8 @@ class UnschedulablePods:
     def _forget(self, group: EquivalentPods) -> None:
         del self._groups[group.key]
         self.probes.pop(group.probe, None)
-        if self._last_rejected.get(group.key.kind) is group:
-            del self._last_rejected[group.key.kind]
+        if self.last_rejected.get(group.key.kind) is group:
+            del self.last_rejected[group.key.kind]
         if group.excess is not None:
             self._unfittable.remove(group, group.excess)
         for place in _places_of(group):
@@ -251,17 +251,8 @@ class UnschedulablePods:
         if not group.key.shares:
             return False
         group.rejection = rejection
-        self._last_rejected[group.key.kind] = group
+        self.last_rejected[group.key.kind] = group
         return group.probe == uid
-
-    def rejection(self, kind: PodKind) -> Failure | None:
-        """The last rejection of a pod of this kind that waits here, valid or not."""
-        group = self._last_rejected.get(kind)
-        return None if group is None else group.rejection
-
-    def invalidate(self, kind: PodKind) -> None:
-        """Have the next pod of this kind evaluated, even if an equal pod was rejected."""
-        self._last_rejected.pop(kind, None)
 
     # --- which pods an event may help -------------------------------------------------------------
 
@@ -332,7 +323,7 @@ class UnschedulablePods:
             yield "probes are not known to the pods that sent them"
         if any(uid in self._group_of for uid in self.probes):
             yield "a probe waits with those that wait for it"
-        if any(self._groups.get(group.key) is not group for group in self._last_rejected.values()):
+        if any(self._groups.get(group.key) is not group for group in self.last_rejected.values()):
             yield "the rejection of a group is kept that does not exist"
         yield from self._misfiled()
 

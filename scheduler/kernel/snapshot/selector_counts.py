@@ -97,7 +97,6 @@ class SelectorCounts:
             self._thin(group)
         for cls in group.classes:
             self._measure(cls)
-        self.trim()
 
     def trim(self) -> None:
         """Drop the least recently used classes above the limits.

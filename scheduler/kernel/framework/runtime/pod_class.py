@@ -94,7 +94,8 @@ class PodClass:
         self._spec = pod.spec
         self.nominated_layer: object = None
         self._known = RowAnswers()
-        self._rankings = [Ranking()]
+        self.ranking = Ranking()
+        self._rankings = [self.ranking]
         """The ranking of all rows, and the rankings by domain, oldest first."""
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
@@ -238,13 +239,6 @@ class PodClass:
         raw = [(raw, plugins.score(raw.scored, snapshot, rows)) for raw in self.raw_scores]
         plugins.raise_score_failure()
         return total, raw
-
-    def best_rows(self, size: int) -> tuple[NDArray[np.intp], int]:
-        """The rows with the best total among the first `size`, and the number that fit.
-
-        As of the last `refresh`, and valid until the next change.
-        """
-        return self._rankings[0].best_rows(self.total[:size])
 
     def best_by_domain(self, topology: Topology, by_domain: Scores) -> tuple[NDArray[np.intp], int]:
         """The rows with the best sum of total and `by_domain`; the number of rows that fit."""

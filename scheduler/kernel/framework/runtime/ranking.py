@@ -90,7 +90,8 @@ class Ranking:
 
         `by_domain` is the score added to each row of a domain; whole numbers.
         """
-        self._look(total)
+        if not self._is_known or self._lost:
+            self._look(total)
         if not self.feasible:
             return NO_ROWS, 0
         if by_domain is None:
