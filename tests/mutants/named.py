@@ -146,7 +146,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a change log that was trimmed, after 8,192 changes, gives stale rows",
-        "kernel/snapshot/row_log",
+        "kernel/snapshot/changes",
         "        if start < 0:\n            return None\n",
         "",
         "tests/unit/snapshot/test_amounts.py::test_a_log_that_was_trimmed_says_so",
@@ -212,9 +212,9 @@ FAULTS: Final = (
     NamedFault(
         "an unexpected error in a cycle loses the pod",
         "kernel/engine/scheduling_failure",
-        "            failure = self._core.failure(attempt.pod.key, problem)\n"
-        "            self.handle_scheduling_failure(attempt, failure)\n",
-        "            self._core.failure(attempt.pod.key, problem)\n",
+        "        failure = self._core.failure(attempt.pod.key, problem)\n"
+        "        self.handle_scheduling_failure(attempt, failure)\n",
+        "        self._core.failure(attempt.pod.key, problem)\n",
         _WAYS + "test_an_unexpected_error_does_not_lose_the_pod",
     ),
     NamedFault(
@@ -283,9 +283,9 @@ FAULTS: Final = (
     NamedFault(
         "a plugin's error in a cycle loses the pod",
         "kernel/engine/scheduling_failure",
-        "            failure = self._core.failure(attempt.pod.key, problem)\n"
-        "            self.handle_scheduling_failure(attempt, failure)\n",
-        "            pass\n",
+        "        failure = self._core.failure(attempt.pod.key, problem)\n"
+        "        self.handle_scheduling_failure(attempt, failure)\n",
+        "        pass\n",
         _CYCLES + "test_an_error_at_any_point",
     ),
     NamedFault(
@@ -556,7 +556,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "all events are kept as long as any pod is held",
-        "kernel/queue/in_flight",
+        "kernel/queue/active",
         "        while len(self._events) > MAX_EVENTS:\n",
         "        while False:\n",
         "tests/unit/queue/test_in_flight.py::test_after_very_many_events_no_hint_is_asked",

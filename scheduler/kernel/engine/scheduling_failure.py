@@ -145,7 +145,8 @@ class FailureHandler:
 
     def raised(self, attempt: Attempt, problem: Exception) -> None:
         """Fail an attempt, and nothing else, for an exception."""
-        self.handle_scheduling_failure(attempt, self._core.failure(attempt.pod.key, problem))
+        failure = self._core.failure(attempt.pod.key, problem)
+        self.handle_scheduling_failure(attempt, failure)
 
     def retry_unbound(self, attempt: Attempt, failure: Failure) -> None:
         """Requeue the pod of an abandoned attempt, if a profile still schedules it."""

@@ -10,7 +10,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.snapshot import Snapshot
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 
 Fitting: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
 """Returns, by domain of a topology, whether any node of it fits."""

@@ -10,11 +10,10 @@ from itertools import chain
 from math import floor
 from typing import Any, Final
 
-import msgspec
-
 from scheduler.clock import EventClock
 from scheduler.kernel.framework.types import QueuedPodInfo
-from scheduler.kernel.queue.pod_heap import PodHeap
+from scheduler.kernel.queue.active import PodHeap
+from scheduler.kernel.queue.settings import BackoffSettings
 
 ORDERING_WINDOW_SECONDS: Final = 1.0
 """Pods that complete backoff in the same window are ordered by importance and released together.
@@ -23,17 +22,6 @@ Source: backoffQOrderingWindowDuration.
 """
 _MAX_DOUBLINGS: Final = 62
 """Keeps the power in range; any configured maximum is reached long before."""
-
-
-class BackoffSettings(msgspec.Struct, frozen=True):
-    """The shortest and the longest backoff of a pod that failed.
-
-    Units: seconds.
-    """
-
-    initial_seconds: float = 1.0
-    max_seconds: float = 10.0
-    """0 turns backoff off."""
 
 
 class BackoffQueue:

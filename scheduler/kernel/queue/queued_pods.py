@@ -13,8 +13,8 @@ from scheduler.clock import EventClock
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue.active import ActiveQueue
-from scheduler.kernel.queue.backoff import BackoffQueue, BackoffSettings
+from scheduler.kernel.queue.active import ActiveQueue, InFlightPods
+from scheduler.kernel.queue.backoff import BackoffQueue
 from scheduler.kernel.queue.dump import (
     ACTIVE,
     BACKOFF,
@@ -26,9 +26,9 @@ from scheduler.kernel.queue.dump import (
     row_of,
 )
 from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.moves import Moves, SortKey
 from scheduler.kernel.queue.settings import (
+    BackoffSettings,
     QueueCounts,
     QueueProfile,
     QueueSettings,

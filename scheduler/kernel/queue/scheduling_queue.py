@@ -23,13 +23,12 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import ACTIVE, UNSCHEDULABLE
 from scheduler.kernel.queue.equivalent_pods import ProbeEnd
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
-from scheduler.kernel.queue.settings import QueueProfile
+from scheduler.kernel.queue.settings import BackoffSettings, QueueProfile
 
 _ADMITTED_AT_ONCE: Final = 512
 """The most pods readmitted in one step after a change of configuration: some 4 ms."""

@@ -21,11 +21,11 @@ from scheduler.kernel.queue.equivalent_pods import (
     Follower,
     ProbeEnd,
     Step,
+    UnfittablePods,
     Wake,
     key_of,
 )
 from scheduler.kernel.queue.hints import ObservedEvent
-from scheduler.kernel.queue.unfittable_pods import UnfittablePods
 
 GATE_RETRY_SECONDS: Final = 30.0
 """After this time a PreEnqueue plugin that failed is run again."""

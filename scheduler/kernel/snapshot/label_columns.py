@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -145,3 +146,22 @@ class LabelColumns:
             self._columns.pop(key, None)
         if nodes == (sign > 0):
             self.key_epoch += 1
+
+
+class Topology(msgspec.Struct, frozen=True, eq=False, weakref=True):
+    """The domains of one label key.
+
+    It is another object once any node has changed, so that results for it can be kept by
+    identity.
+
+    Attributes:
+        ids: the domain of each row; ABSENT (0) for rows without the label.
+        count: number of ids, ABSENT included.
+        eligible: rows whose pods count; all when None.
+        is_complete: whether every node has the label.
+    """
+
+    ids: NDArray[np.intp]
+    count: int
+    eligible: NDArray[np.bool_] | None = None
+    is_complete: bool = False

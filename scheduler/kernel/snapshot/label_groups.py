@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo, PodKind
-from scheduler.kernel.snapshot.buckets import Buckets
-from scheduler.kernel.snapshot.pod_selectors import PodSelector, label_choices
+from scheduler.kernel.snapshot.pod_selectors import Buckets, PodSelector, label_choices
 
 _MAX_INDEXED_KEYS: Final = 64
 """Label keys filed per namespace; all are forgotten when there would be more."""

@@ -21,19 +21,17 @@ from scheduler.kernel.snapshot.changes import (
     PodRelabelled,
     PodRemoved,
     PodUpdated,
+    RowLog,
 )
 from scheduler.kernel.snapshot.forks import ForkedSelectorCounts, ForkedTermCounts
 from scheduler.kernel.snapshot.images import ImageIndex
-from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns
+from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns, Topology
 from scheduler.kernel.snapshot.node_table import NodeTable
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
-from scheduler.kernel.snapshot.port_counts import PortCounts
-from scheduler.kernel.snapshot.row_counts import RowCounts
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.row_counts import PortCounts, RowCounts
 from scheduler.kernel.snapshot.selector_counts import SelectorCounts
 from scheduler.kernel.snapshot.term_counts import TermClass, TermCounts, TermKind
-from scheduler.kernel.snapshot.topology import Topology
 
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
 """The changes that affect no count."""

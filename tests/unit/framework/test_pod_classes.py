@@ -15,7 +15,7 @@ from scheduler.kernel.framework.interface import FilterPlugin, Reads
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.bound import row_indices
 from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,

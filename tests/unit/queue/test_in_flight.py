@@ -11,7 +11,7 @@ from scheduler.kernel.framework.events import (
     QueueingHint,
 )
 from scheduler.kernel.framework.types import Failure
-from scheduler.kernel.queue.in_flight import MAX_EVENTS
+from scheduler.kernel.queue.active import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, own_update, registered
 

@@ -11,8 +11,8 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
 from scheduler.kernel.queue import QueueInvariantError, SchedulingQueue
+from scheduler.kernel.queue.active import MAX_EVENTS
 from scheduler.kernel.queue.equivalent_pods import EquivalentPods
-from scheduler.kernel.queue.in_flight import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, gate, registered
 

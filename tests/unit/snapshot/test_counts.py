@@ -25,11 +25,11 @@ from scheduler.kernel.snapshot import (
     selector_counts,
     term_counts,
 )
+from scheduler.kernel.snapshot.label_columns import Topology
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from scheduler.kernel.snapshot.row_counts import RowCounts
 from scheduler.kernel.snapshot.selector_counts import SelectorCounts
 from scheduler.kernel.snapshot.term_counts import TermKind
-from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info, make_snapshot
 
 CAPACITY = 64

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.snapshot import Indices, Rows, Snapshot
+from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
-from scheduler.kernel.snapshot.row_log import RowLog
 
 _NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
 _MIN_CAPACITY: Final = 16

@@ -31,8 +31,8 @@ from scheduler.kernel.framework.runtime.verdicts import (
     blank_verdicts,
 )
 from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.label_columns import Topology
 from scheduler.kernel.snapshot.resource_sums import Content, Load, ResourceSums
-from scheduler.kernel.snapshot.topology import Topology
 
 _MAX_TOPOLOGIES: Final = 2
 """The most topologies whose best rows are kept: most pods of a class are spread by zone."""

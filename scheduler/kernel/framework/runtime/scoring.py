@@ -24,7 +24,7 @@ from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.snapshot import Rows, Snapshot
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
 """The total of every node when neither a score plugin nor an extender could rank them."""
