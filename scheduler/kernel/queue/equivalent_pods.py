@@ -2,12 +2,11 @@
 
 Pods of one kind differ in nothing that in-tree plugins read. Where a profile's plugins judge
 them alike, the rejection of one holds for all: an event requeues only one of them, the probe. The
-others follow one by one, as long as the probe is not rejected like them; see `FOLLOWERS`.
+others follow one by one, unless the probe is rejected like them (`UnschedulablePods.end_probe`).
 """
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from enum import Enum
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -57,37 +56,6 @@ def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
     )
 
 
-class WokenBy(Enum):
-    """The reason for which a probe was requeued."""
-
-    EVENT = "an event"
-    DEADLINE = "its deadline"
-
-
-class ProbeEnd(Enum):
-    """The end of a probe's attempt."""
-
-    REJECTED = "is rejected by the same plugins"
-    OTHER = "is placed, gated, changed, deleted, or rejected by other plugins"
-
-
-class Follower(Enum):
-    """The pod of a group that is tried after the probe."""
-
-    NONE = "no pod"
-    LATE = "the next pod, if its deadline is over"
-    NEXT = "the next pod"
-
-
-FOLLOWERS: Final[dict[tuple[WokenBy, ProbeEnd], Follower]] = {
-    (WokenBy.EVENT, ProbeEnd.REJECTED): Follower.NONE,
-    (WokenBy.EVENT, ProbeEnd.OTHER): Follower.NEXT,
-    (WokenBy.DEADLINE, ProbeEnd.REJECTED): Follower.LATE,
-    (WokenBy.DEADLINE, ProbeEnd.OTHER): Follower.NEXT,
-}
-"""The pod that becomes the next probe, woken in the same way."""
-
-
 class Wake(msgspec.Struct, frozen=True):
     """The way in which pods of a group are requeued.
 
@@ -101,11 +69,6 @@ class Wake(msgspec.Struct, frozen=True):
     strategy: QueueingStrategy
     label: str
     late_before: float | None = None
-
-    @property
-    def woken_by(self) -> WokenBy:
-        """The reason for which the pods are requeued."""
-        return WokenBy.EVENT if self.late_before is None else WokenBy.DEADLINE
 
 
 Step: TypeAlias = tuple[QueuedPodInfo, Wake]

@@ -3,10 +3,10 @@
 Nothing here moves a pod.
 """
 
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.clock import EventClock
@@ -69,7 +69,12 @@ class QueuedPods:
         self._known: dict[str, QueuedPodInfo] = {}
         """All pods that wait or are in flight, by UID."""
         self.in_flight = InFlightPods()
-        self._readmission = Readmission()
+        self._readmission: dict[str, tuple[QueuedPodInfo, QueueingStrategy]] = {}
+        """Pods that the current configuration has not admitted yet, in order, with their strategy.
+
+        Upstream reads its configuration once. Here it may change while very many pods wait. To sort
+        them again, and to run PreEnqueue for each, would be one long step.
+        """
         self.nominator = NominatedPods()
         self._begin(sort_key, profiles, settings.backoff)
 
@@ -98,7 +103,7 @@ class QueuedPods:
     def get(self, uid: str) -> PodInfo | None:
         """The newest version of a pod that waits or is in flight, or None."""
         queued = self._known.get(uid)
-        if queued is None or (self._readmission.sources and self._is_forgotten(uid, queued)):
+        if queued is None or (self._readmission and self._is_forgotten(uid, queued)):
             return None
         return self.in_flight.changed.get(uid, queued.pod_info)
 
@@ -116,6 +121,10 @@ class QueuedPods:
         """Whether a pod waits for readmission, and its profile is gone."""
         is_gone = queued.pod_info.spec.scheduler_name not in self._profiles
         return is_gone and uid in self._readmission
+
+    def _to_readmit(self) -> Iterator[QueuedPodInfo]:
+        """The pods that wait for readmission."""
+        return (queued for queued, _ in self._readmission.values())
 
     def place_of(self, uid: str) -> QueuePosition | None:
         """The position of a pod; None for one that is not in this queue."""
@@ -146,7 +155,7 @@ class QueuedPods:
             or len(self._backoff.early)
             or self._waking.has_more
             or self._moves.is_flushing
-            or self._readmission.sources
+            or self._readmission
         )
 
     def counts(self) -> QueueCounts:
@@ -162,7 +171,7 @@ class QueuedPods:
 
     def pending_pods(self) -> list[PodInfo]:
         """All pods that wait."""
-        waiting = chain(self._active, self._backoff, self._unschedulable, self._readmission)
+        waiting = chain(self._active, self._backoff, self._unschedulable, self._to_readmit())
         return [queued.pod_info for queued in waiting]
 
     def dump(self) -> list[dict[str, object]]:
@@ -175,7 +184,7 @@ class QueuedPods:
         places = {
             IN_FLIGHT: list(self.in_flight),
             ACTIVE: self._active.in_order(),
-            BACKOFF: [*self._backoff.in_order(), *self._readmission],
+            BACKOFF: [*self._backoff.in_order(), *self._to_readmit()],
             UNSCHEDULABLE: [queued for queued in waiting if not queued.is_gated],
             GATED: [queued for queued in waiting if queued.is_gated],
         }
@@ -194,14 +203,13 @@ class QueuedPods:
             self._backoff,
             self._unschedulable,
             self.in_flight,
-            self._readmission,
         )
-        pods = [queued for place in places for queued in place]
+        pods = [*chain(*places, self._to_readmit())]
         counts = Counter(queued.pod_info.uid for queued in pods)
         problems = [f"pod {uid} is in {n} places" for uid, n in counts.items() if n > 1]
         if self._known != {queued.pod_info.uid: queued for queued in pods}:
             problems.append("the pods that are known are not those that wait or are in flight")
-        for part in (*places[:4], self.nominator):
+        for part in (*places, self.nominator):
             problems.extend(part.validate())
         if problems:
             raise QueueInvariantError("; ".join(problems))
@@ -252,65 +260,3 @@ class SlowPods:
         now = self._clock.now
         while self._until and next(iter(self._until.values())) <= now:
             yield self._until.popitem(last=False)[0]
-
-
-class _Source(NamedTuple):
-    """The pods left in a former queue, the strategy to requeue them, and their order of arrival."""
-
-    pods: ActiveQueue | BackoffQueue | UnschedulablePods
-    strategy: QueueingStrategy
-    order: deque[QueuedPodInfo]
-
-
-class Readmission:
-    """Pods of queues under an earlier configuration, until the new one admits them, in order.
-
-    Upstream reads its configuration once. Here it may change while very many pods wait. To sort
-    them again, and to run PreEnqueue for each, would be one long step.
-
-    Attributes:
-        sources: the former queues that still hold pods; almost always empty.
-    """
-
-    def __init__(self) -> None:
-        self.sources: deque[_Source] = deque()
-
-    def __len__(self) -> int:
-        return sum(len(source.pods) for source in self.sources)
-
-    def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (queued for source in self.sources for queued in source.pods)
-
-    def add(
-        self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
-    ) -> None:
-        """Add all pods of these queues. Cost: O(pods), some 300 ns each."""
-        for pods, strategy in (
-            (active, QueueingStrategy.IMMEDIATELY),
-            (backoff, QueueingStrategy.AFTER_BACKOFF),
-            (unschedulable, QueueingStrategy.AFTER_BACKOFF),
-        ):
-            if len(pods):
-                self.sources.append(_Source(pods, strategy, deque(pods)))
-
-    def __contains__(self, uid: str) -> bool:
-        return any(uid in source.pods for source in self.sources)
-
-    def take(self, uid: str) -> QueueingStrategy | None:
-        """Take out the pod with this UID, if it is here; return the strategy to requeue it."""
-        for source in self.sources:
-            if source.pods.remove(uid) is not None:
-                if not len(source.pods):
-                    self.sources.remove(source)
-                return source.strategy
-        return None
-
-    def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """Take out the first pods, at most `most` of them."""
-        for _ in range(most):
-            if not self.sources:
-                return
-            pods, strategy, order = self.sources[0]
-            queued = next(each for each in iter(order.popleft, None) if each.pod_info.uid in pods)
-            self.take(queued.pod_info.uid)
-            yield queued, strategy

@@ -7,6 +7,7 @@ until its attempt ends. The flush of unschedulable pods is no event for pods in 
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from scheduler.api.pods import PodInfo
@@ -24,7 +25,6 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.dump import ACTIVE, UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import ProbeEnd
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
@@ -51,13 +51,18 @@ class SchedulingQueue(QueuedPods):
 
         Pods are readmitted in portions, and no pod is popped before all are readmitted.
         """
-        self._readmission.add(self._active, self._backoff, self._unschedulable)
+        for pods, strategy in (
+            (self._active, QueueingStrategy.IMMEDIATELY),
+            (self._backoff, QueueingStrategy.AFTER_BACKOFF),
+            (self._unschedulable, QueueingStrategy.AFTER_BACKOFF),
+        ):
+            self._readmission.update((each.pod_info.uid, (each, strategy)) for each in pods)
         self._begin(sort_key, profiles, backoff)
         self.in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
 
     def _readmit_some(self) -> None:
-        for queued, strategy in self._readmission.some(_ADMITTED_AT_ONCE):
-            self._readmit(queued, strategy)
+        for uid in [*islice(self._readmission, _ADMITTED_AT_ONCE)]:
+            self._settle(uid)
 
     def _readmit(self, queued: QueuedPodInfo, strategy: QueueingStrategy) -> None:
         """Requeue a pod under the current configuration, or drop it if its profile is gone."""
@@ -72,9 +77,9 @@ class SchedulingQueue(QueuedPods):
 
     def _settle(self, uid: str) -> None:
         """Readmit a pod now, if it still waits for readmission."""
-        strategy = self._readmission.take(uid) if self._readmission.sources else None
-        if strategy is not None:
-            self._readmit(self._known[uid], strategy)
+        found = self._readmission.pop(uid, None)
+        if found is not None:
+            self._readmit(*found)
 
     # --- what happens to waiting pods -------------------------------------------------------------
 
@@ -220,9 +225,9 @@ class SchedulingQueue(QueuedPods):
         attempt took long (PopFromBackoffQ). The caller ends the attempt with `done` or
         `add_unschedulable_if_not_present`.
         """
-        if self._readmission.sources:
+        if self._readmission:
             self._readmit_some()
-            if self._readmission.sources:
+            if self._readmission:
                 return None
         self._waking.some()
         if self._moves.is_flushing:
@@ -237,7 +242,7 @@ class SchedulingQueue(QueuedPods):
 
         None also while pods are still to be moved by events or time, which `pop` does.
         """
-        if self._waking.has_more or self._moves.is_flushing or self._readmission.sources:
+        if self._waking.has_more or self._moves.is_flushing or self._readmission:
             return None
         first = self._active.first()
         if first is None or first.pod_info.kind is not pod.kind:
@@ -321,7 +326,7 @@ class SchedulingQueue(QueuedPods):
         if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
-            self._waking.end_probe(uid, ProbeEnd.REJECTED if is_known else ProbeEnd.OTHER)
+            self._waking.end_probe(uid, is_rejected=is_known)
         elif not failure.fits_nowhere:
             # In back-off, it may fail again and again; equal pods may not.
             self._waking.end_probe(uid)

@@ -15,11 +15,8 @@ from scheduler.clock import EventClock
 from scheduler.kernel.framework.events import ClusterEvent, EventResource
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import (
-    FOLLOWERS,
     EquivalenceKey,
     EquivalentPods,
-    Follower,
-    ProbeEnd,
     Step,
     UnfittablePods,
     Wake,
@@ -228,18 +225,21 @@ class UnschedulablePods:
             self.probes[uid] = group
         return self.remove(uid)
 
-    def end_probe(self, uid: str, end: ProbeEnd = ProbeEnd.OTHER) -> Step | None:
-        """End a probe; return the next probe and the way to requeue it, or None."""
+    def end_probe(self, uid: str, *, is_rejected: bool = False) -> Step | None:
+        """End a probe; return the next probe and the way to requeue it, or None.
+
+        After a probe that is rejected by the same plugins, only pods that are past their own
+        deadline follow. After any other end, the next pod follows.
+        """
         group = self.probes.pop(uid, None)
         if group is None:
             return None
         group.probe = ""
-        follower = FOLLOWERS[group.wake.woken_by, end]
-        following, limit = next(iter(group.members.values())), group.wake.late_before
-        if follower is Follower.LATE and limit is not None:
-            is_late = self.deadlines.of(following.pod_info.uid) < limit
-            follower = Follower.NEXT if is_late else Follower.NONE
-        return (following, group.wake) if follower is Follower.NEXT else None
+        uid, following = next(iter(group.members.items()))
+        limit = group.wake.late_before
+        if is_rejected and (limit is None or self.deadlines.of(uid) >= limit):
+            return None
+        return following, group.wake
 
     def note_rejected(self, uid: str, rejection: Failure) -> bool:
         """Store the failure of a pod here that fits nowhere; an equal pod may have been evaluated.
