@@ -196,10 +196,10 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a changed Service wakes no pod",
-        "kernel/engine/event_handlers",
-        "old: Any, new: Any) -> None:\n"
+        "kernel/engine/other_event_handlers",
+        "        event = self._added if old is None else self._updated\n"
         "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
-        "old: Any, new: Any) -> None:\n        pass\n",
+        "",
         _CHANGES + "test_a_change_of_a_service_wakes_who_waits_for_it",
     ),
     NamedFault(
@@ -642,7 +642,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "what the watch brings late undoes the answer to a write: a device is given twice",
-        "kernel/engine/event_handlers",
+        "kernel/engine/other_event_handlers",
         "            self._answers.note(place, new, old)\n",
         "            pass\n",
         _CLAIMS + "test_an_answer_counts_before_the_watch_and_is_not_undone_by_it",
@@ -663,7 +663,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "an answer brings a claim back that is gone",
-        "kernel/engine/event_handlers",
+        "kernel/engine/other_event_handlers",
         "        if old is not None and is_older_of_same(old.metadata, new.metadata):\n",
         "        if old is None or is_older_of_same(old.metadata, new.metadata):\n",
         _CLAIMS + "test_an_answer_about_a_claim_that_is_gone_brings_it_not_back",

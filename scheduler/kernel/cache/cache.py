@@ -173,8 +173,8 @@ class Cache:
 
         Cost: O(changes).
         """
-        snapshot.selector_counts.trim()
         if not self.changes:
+            snapshot.selector_counts.trim()
             return None
         changes, self.changes = self.changes, []
         try:

@@ -20,9 +20,7 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime
 from scheduler.kernel.engine.event_handlers import (
-    NamespaceEventHandlers,
     NodeEventHandlers,
-    OtherEventHandlers,
     PodEventHandlers,
 )
 from scheduler.kernel.engine.events import (
@@ -53,6 +51,7 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import WaitingPod, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
+from scheduler.kernel.engine.other_event_handlers import NamespaceEventHandlers, OtherEventHandlers
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import ProfilesOf, queue_profiles

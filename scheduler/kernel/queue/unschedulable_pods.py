@@ -116,7 +116,8 @@ class UnschedulablePods:
         self._by_rejector: dict[tuple[str, str, bool], dict[EquivalenceKey, EquivalentPods]] = {}
         """The groups that a plugin rejected, by profile, plugin, and whether their request exceeds
         every node."""
-        self._unfittable = UnfittablePods()
+        self.unfittable = UnfittablePods()
+        """The groups that no node can hold; for reading."""
         self.probes: dict[str, EquivalentPods] = {}
         """The group of each probe, by the UID of the probe; for reading."""
         self.last_rejected: dict[PodKind, EquivalentPods] = {}
@@ -198,7 +199,7 @@ class UnschedulablePods:
 
     def _index(self, group: EquivalentPods) -> None:
         if group.excess is not None:
-            self._unfittable.add(group, group.excess)
+            self.unfittable.add(group, group.excess)
         for place in _places_of(group):
             self._by_rejector.setdefault(place, {})[group.key] = group
 
@@ -208,7 +209,7 @@ class UnschedulablePods:
         if self.last_rejected.get(group.key.kind) is group:
             del self.last_rejected[group.key.kind]
         if group.excess is not None:
-            self._unfittable.remove(group, group.excess)
+            self.unfittable.remove(group, group.excess)
         for place in _places_of(group):
             rejected = self._by_rejector[place]
             del rejected[group.key]
@@ -261,7 +262,7 @@ class UnschedulablePods:
         if observed.interest.event.resource is not EventResource.NODE:
             return {}
         self._node_changes += 1
-        return self._unfittable.offers(observed.new) if isinstance(observed.new, Node) else {}
+        return self.unfittable.offers(observed.new) if isinstance(observed.new, Node) else {}
 
     def late(self, limit: float) -> dict[EquivalentPods, list[str]]:
         """The pods past their deadline at that time."""
@@ -294,10 +295,6 @@ class UnschedulablePods:
         if event.resource not in _NODES_AND_PODS:
             found += self._by_rejector.get((profile, plugin, True), {}).values()
         return found
-
-    def that_fit(self, resource: str, amount: int) -> Iterable[EquivalentPods]:
-        """The groups that lacked at most this amount of a resource on every node."""
-        return self._unfittable.that_fit(resource, amount)
 
     def equivalent_of(self, uid: str) -> EquivalentPods | None:
         """The group of a pod, if it is here."""
@@ -337,7 +334,7 @@ class UnschedulablePods:
         }
         if indexed != expected:
             yield "groups are indexed under other plugins than those that rejected them"
-        if {group.key for group in self._unfittable} != unfittable:
+        if {group.key for group in self.unfittable} != unfittable:
             yield "groups that no node could hold are not filed as such"
 
 

@@ -207,7 +207,7 @@ class Waking:
         found = [
             self._late,
             *(
-                unschedulable.that_fit(resource, amount)
+                unschedulable.unfittable.that_fit(resource, amount)
                 for resource, (amount, _) in pending.offered.items()
             ),
             *(

@@ -177,10 +177,9 @@ class LabelGroups(Generic[C]):
                 of_copy.add(same)
         return copy
 
-    def of_namespace(self, name: str) -> Iterable[LabelGroup[C]]:
-        """The groups of one namespace."""
-        namespace = self._namespaces.get(name)
-        return () if namespace is None else namespace
+    def has_pods_in(self, namespace: str) -> bool:
+        """Whether any of the pods is in a namespace."""
+        return namespace in self._namespaces
 
     def candidates(self, pods: PodSelector) -> list[LabelGroup[C]]:
         """Groups a selector may match; each must still be tried."""

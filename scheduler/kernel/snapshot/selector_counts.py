@@ -53,8 +53,8 @@ class _Class(msgspec.Struct, eq=False):
 class SelectorCounts:
     """Counts per node of the pods each selector in use matches.
 
-    A class is derived from the groups on its first read, so reading changes no result. `change` and
-    `trim` drop classes; reads never do.
+    A class is derived from the groups on its first read, so reading changes no result. `change`,
+    `trim` and `namespace_changed` drop classes; reads never do.
     """
 
     def __init__(self, namespaces: NamespaceLabels) -> None:
@@ -62,7 +62,6 @@ class SelectorCounts:
         self._groups: LabelGroups[_Class] = LabelGroups()
         self._classes: OrderedDict[PodSelector, _Class] = OrderedDict()
         self._index: SelectorIndex[_Class] = SelectorIndex()
-        self._reading_labels = 0
         self._asked = 0
         self._size_bytes = 0
 
@@ -101,24 +100,19 @@ class SelectorCounts:
     def trim(self) -> None:
         """Drop the least recently used classes above the limits.
 
-        The caller calls it before each decision, so that each call drops few classes. To drop those
-        of 100,000 different pods at once takes a second.
+        Callers call it before each decision, so that each call drops few classes. To drop those of
+        100,000 different pods at once takes a second.
         """
         while self._classes and (
             self._size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES
         ):
             self._drop(next(iter(self._classes.values())))
 
-    def namespace_changed(self, namespace: str, capacity: int) -> None:
-        """Match the classes again with the pods of a namespace whose labels changed."""
-        if not self._reading_labels:
-            return
-        for group in self._groups.of_namespace(namespace):
-            found = self._classes_of(group.kind, is_terminating=group.is_terminating)
-            now = dict.fromkeys(found)
-            self._recount(group, [c for c in now if c not in group.classes], 1, capacity)
-            self._recount(group, [c for c in group.classes if c not in now], -1, capacity)
-            group.set_classes(now)
+    def namespace_changed(self, namespace: str) -> None:
+        """Drop the classes that read the labels of a namespace whose labels changed."""
+        if self._groups.has_pods_in(namespace):
+            for cls in [cls for cls in self._classes.values() if cls.pods.reads_namespace_labels]:
+                self._drop(cls)
 
     def __len__(self) -> int:
         """Number of selectors that are counted."""
@@ -146,7 +140,6 @@ class SelectorCounts:
     def _new_class(self, pods: PodSelector, capacity: int) -> _Class:
         cls = self._classes[pods] = _Class(pods)
         self._index.add(cls)
-        self._reading_labels += pods.reads_namespace_labels
         column = np.zeros(capacity)
         for group in self._groups.candidates(pods):
             if self._matches(pods, group):
@@ -166,7 +159,6 @@ class SelectorCounts:
         del self._classes[cls.pods]
         self._size_bytes -= cls.counted_bytes
         self._index.discard(cls)
-        self._reading_labels -= cls.pods.reads_namespace_labels
         for group in self._groups.candidates(cls.pods):
             group.classes.pop(cls, None)
 
@@ -194,12 +186,3 @@ class SelectorCounts:
         return not pods.selector.nothing and pods.matches_namespace(
             group.kind.namespace, self._namespaces
         )
-
-    def _recount(
-        self, group: LabelGroup[_Class], classes: list[_Class], sign: int, capacity: int
-    ) -> None:
-        for cls in classes:
-            cls.groups += sign
-            for row, count in group.rows.items():
-                cls.counts.add(row, sign * count, capacity)
-            self._measure(cls)

@@ -104,7 +104,11 @@ class Snapshot:
         if len(changes) < _WORTH_SUMMING:
             for change in changes:
                 self._apply(change)
-            return
+        else:
+            self._apply_many(changes)
+        self.selector_counts.trim()
+
+    def _apply_many(self, changes: Sequence[Change]) -> None:
         for adds_only, alike in groupby(changes, lambda each: type(each) in _TAKES_NOTHING_AWAY):
             run = list(alike)
             added = [each.pod for each in run if isinstance(each, PodAdded)] if adds_only else ()
@@ -303,7 +307,7 @@ class Snapshot:
     def _set_node(self, info: NodeInfo, node: Node) -> None:
         known = info.name in self.table.row_of
         row = self.table.set_node(info, node)
-        self._labels.set_row(row, node.metadata.labels, self.table.capacity)
+        self._set_labels(row, node.metadata.labels)
         self.images.set_row(row, node.status.images)
         if not known:
             self.images.nodes_changed()
@@ -312,10 +316,14 @@ class Snapshot:
     def _remove_node(self, name: str) -> None:
         row = self.table.row_of[name]
         self.table.remove_node(row)
-        self._labels.set_row(row, {}, self.table.capacity)
+        self._set_labels(row, {})
         self.images.set_row(row, ())
         self.images.nodes_changed()
         self._log_node(row)
+
+    def _set_labels(self, row: int, labels: Mapping[str, str]) -> None:
+        if self._labels.set_row(row, labels, self.table.capacity):
+            self.term_counts.forget_matches()
 
     def _change_pod(self, pod: PodInfo, sign: int) -> None:
         table = self.table
@@ -362,7 +370,7 @@ class Snapshot:
         else:
             self.namespaces[name] = labels
         self.namespace_epoch += 1
-        self.selector_counts.namespace_changed(name, self.table.capacity)
+        self.selector_counts.namespace_changed(name)
         self.term_counts.forget_matches()
 
     def _log_node(self, row: int) -> None:

@@ -150,7 +150,7 @@ def _(queue: SchedulingQueue) -> None:
 
 @breaks("groups that no node could hold are not filed as such")
 def _(queue: SchedulingQueue) -> None:
-    queue._unschedulable._unfittable.add(group(queue, "rejected"), Excess("cpu", 1))
+    queue._unschedulable.unfittable.add(group(queue, "rejected"), Excess("cpu", 1))
 
 
 @breaks("events are collected for a pod that is not in flight")

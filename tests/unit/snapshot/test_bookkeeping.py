@@ -320,14 +320,12 @@ def test_a_topology_is_the_same_until_a_node_changes() -> None:
 
 
 def assert_books_balance(counts: SelectorCounts) -> None:
-    """What selectors and groups of pods know of each other, and how many read namespaces."""
+    """What selectors and groups of pods know of each other."""
     groups = [group for each in counts._groups._namespaces.values() for group in each]
     for cls in counts._classes.values():
         assert cls.groups == sum(cls in group.classes for group in groups)
     known = set(counts._classes.values())
     assert all(known.issuperset(group.classes) for group in groups)
-    reading = [pods for pods in counts._classes if pods.reads_namespace_labels]
-    assert counts._reading_labels == len(reading)
     assert len(counts._index) == len(counts._classes)
 
 

@@ -122,6 +122,7 @@ def test_the_class_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPa
 
     counts.counts(pods_of("a"), CAPACITY)
     counts.counts(pods_of("c"), CAPACITY)
+    counts.trim()
     counts.change(1, make_app_pod("a"), 1, CAPACITY)
     counts.change(1, make_app_pod("b"), 1, CAPACITY)
 
