@@ -21,7 +21,6 @@ from scheduler.kernel.snapshot import (
     PodAdded,
     PodRemoved,
     Snapshot,
-    label_groups,
     selector_counts,
     term_counts,
 )
@@ -146,7 +145,7 @@ def test_nothing_is_kept_of_pods_that_are_gone() -> None:
 
 def test_new_selectors_find_pods_by_any_of_their_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups are filed by the keys selectors demand; filings are bounded and follow the pods."""
-    monkeypatch.setattr(label_groups, "_MAX_INDEXED_KEYS", 1)
+    monkeypatch.setattr(selector_counts, "_MAX_INDEXED_KEYS", 1)
     counts = SelectorCounts({})
     labelled = [{"app": "a", "job": f"job-{i % 4}"} for i in range(8)] + [{}]
     pods = [make_pod_info(f"p-{i}", labels=labels) for i, labels in enumerate(labelled)]
