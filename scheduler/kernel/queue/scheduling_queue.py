@@ -47,15 +47,12 @@ class SchedulingQueue(QueuedPods):
         """Replace the settings; pods keep the history of their attempts.
 
         Rejected pods are requeued with backoff, as the plugin that rejected them may be gone. The
-        PreEnqueue plugins run for every pod. Pods of removed profiles are dropped.
-
-        Pods are readmitted in portions, and no pod is popped before all are readmitted.
+        PreEnqueue plugins run for every pod. Pods of removed profiles are dropped. Pods are
+        readmitted in portions, and no pod is popped before all are readmitted.
         """
-        for pods, strategy in (
-            (self._active, QueueingStrategy.IMMEDIATELY),
-            (self._backoff, QueueingStrategy.AFTER_BACKOFF),
-            (self._unschedulable, QueueingStrategy.AFTER_BACKOFF),
-        ):
+        now, later = QueueingStrategy.IMMEDIATELY, QueueingStrategy.AFTER_BACKOFF
+        places = (self._active, now), (self._backoff, later), (self._unschedulable, later)
+        for pods, strategy in places:
             self._readmission.update((each.pod_info.uid, (each, strategy)) for each in pods)
         self._begin(sort_key, profiles, backoff)
         self.in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
@@ -64,22 +61,18 @@ class SchedulingQueue(QueuedPods):
         for uid in [*islice(self._readmission, _ADMITTED_AT_ONCE)]:
             self._settle(uid)
 
-    def _readmit(self, queued: QueuedPodInfo, strategy: QueueingStrategy) -> None:
-        """Requeue a pod under the current configuration, or drop it if its profile is gone."""
-        pod = queued.pod_info
-        if pod.spec.scheduler_name not in self._profiles:
-            self.nominator.delete_nominated_pod_if_exists(pod.uid)
-            count_rejectors(self._metrics, queued, -1)
-            del self._known[pod.uid]
-            return
-        queued.backoff_expiration = self._backoff.expiration(queued)
-        self._moves.requeue(pod.uid, queued, strategy, CONFIGURATION_CHANGED.label)
-
     def _settle(self, uid: str) -> None:
-        """Readmit a pod now, if it still waits for readmission."""
-        found = self._readmission.pop(uid, None)
-        if found is not None:
-            self._readmit(*found)
+        """Readmit a pod now, if it still waits for that; drop it if its profile is gone."""
+        if uid not in self._readmission:
+            return
+        queued, strategy = self._readmission.pop(uid)
+        if queued.pod_info.spec.scheduler_name in self._profiles:
+            queued.backoff_expiration = self._backoff.expiration(queued)
+            self._moves.requeue(uid, queued, strategy, CONFIGURATION_CHANGED.label)
+        else:
+            self.nominator.delete_nominated_pod_if_exists(uid)
+            count_rejectors(self._metrics, queued, -1)
+            del self._known[uid]
 
     # --- what happens to waiting pods -------------------------------------------------------------
 
