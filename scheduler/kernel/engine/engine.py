@@ -11,8 +11,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.config.types import Extender
 from scheduler.errors import SchedulerError, encodable
-from scheduler.kernel.cache import Cache
-from scheduler.kernel.cache.cache import MANY_CHANGES
+from scheduler.kernel.cache import MANY_CHANGES, Cache
 from scheduler.kernel.ends import RunDurations, end_if_started
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempt import STORY_LENGTH, Entry

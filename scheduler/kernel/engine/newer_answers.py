@@ -20,6 +20,9 @@ class NewerAnswers(Generic[K, T]):
 
     Args:
         meta_of: returns the metadata of an object.
+
+    Attributes:
+        kept: by key, the answer's version and the watch's; None for an answer that it is gone.
     """
 
     def __init__(self, meta_of: Callable[[T], ObjectMeta]) -> None:

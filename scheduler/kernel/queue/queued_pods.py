@@ -49,6 +49,7 @@ class QueuedPods:
     """Pods by place: active, backoff, unschedulable, in flight; `SchedulingQueue` moves them.
 
     Attributes:
+        in_flight: the pods between `pop` and `done`.
         nominator: the nominated pods, by node.
     """
 

@@ -323,8 +323,7 @@ class Framework:
 
         Args:
             state: that of the attempt.
-            pod: the pod.
-            node_name: its node.
+            pod: the pod, on its node.
             together: runs the plugins of a group.
 
         Source: runtime/framework.go (RunPreBindPlugins, getPreBindPluginGroups) v1.36.3.

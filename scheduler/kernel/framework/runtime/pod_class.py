@@ -86,6 +86,7 @@ class PodClass:
         bits: by row, that filter's reasons.
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
+        ranking: the best rows by `total`, as of the last `refresh`; see `Ranking`.
         nominated_layer: the rows on which nominated pods exclude the class; see its module.
     """
 
@@ -96,7 +97,7 @@ class PodClass:
         self._known = RowAnswers()
         self.ranking = Ranking()
         self._rankings = [self.ranking]
-        """The ranking of all rows, and the rankings by domain, oldest first."""
+        """The ranking of all rows, and those by domain, oldest first."""
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
