@@ -149,9 +149,9 @@ def tasks_of(directory: Path, count: int) -> list[Task]:
     points = {"weights": {"NodeResourcesFit": list(range(1, 1 + count))}}
     grid.write_bytes(msgspec.json.encode(points))
     paths = tuple(map(str, recording.paths))
-    size = sum(path.stat().st_size for path in recording.paths)
+    sizes = tuple(recording.sizes.values())
     return [
-        Task(candidate, paths, recording.header.recording, size)
+        Task(candidate, paths, recording.header.recording, sizes)
         for candidate in from_grid(grid, recording.header.configuration)
     ]
 
@@ -175,12 +175,11 @@ def _measured(
     with shown_progress(directory.name) as progress:
 
         def take(result: TaskResult) -> None:
-            kept.keep(result)
-            results[result.task] = result
+            results[result.task] = kept.keep(result)
             progress(len(results) / len(tasks))
 
         carry_out_these(tasks, take)
-    table = kept.write_table(tasks, results).read_bytes()
+    table = kept.write_table(tasks).read_bytes()
     return Measured(perf_counter() - wall, _cpu() - cpu, table)
 
 

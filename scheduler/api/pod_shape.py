@@ -6,6 +6,7 @@ from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
 from scheduler.api.host_ports import host_ports_of
+from scheduler.api.memory import estimated_bytes
 from scheduler.api.objects import Pod, PodSpec
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import (
@@ -43,15 +44,17 @@ class PodShape:
         non_zero_occupied: cpu (milli) and memory (bytes) of a pod on a node, with defaults.
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
-        exceeded_limit: the result of `scheduler.api.limits`; None until it is computed.
+        exceeded_limit: the part of `scheduler.api.limits` for the shape; None until it is computed.
         needs: DEVICES if such a pod requests resources that devices may serve.
         limits: the limits of its containers; empty where they cannot be read.
+        size: the memory that the specification takes, as estimated.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
     """
 
     __slots__ = (
         "__weakref__",
         "_limits",
+        "_size",
         "affinity",
         "exceeded_limit",
         "host_ports",
@@ -80,6 +83,7 @@ class PodShape:
         self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
         self.exceeded_limit: str | None = None
         self._limits: dict[str, int] | None = None
+        self._size = 0
         if alike is None:
             self._add_up(pod, is_reported=is_reported)
         else:
@@ -95,6 +99,13 @@ class PodShape:
             except QuantityError:
                 self._limits = {}
         return self._limits
+
+    @property
+    def size(self) -> int:
+        """The estimated memory of the specification; computed once, as only recorders need it."""
+        if not self._size:
+            self._size = estimated_bytes(self.spec)
+        return self._size
 
     def _share_with(self, alike: "PodShape") -> None:
         for field in _OFTEN_ALIKE:

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from scheduler.api.memory import estimated_bytes
 from scheduler.api.objects import (
     NO_ANNOTATIONS,
     OwnerReference,
@@ -56,10 +57,12 @@ class PodKind:
         shape, namespace, labels, owners: the values that its pods share.
         created, status, claims: those of the last decoded pod, shared with the next pod if equal.
         signature: see `scheduler.kernel.framework.runtime.pod_classes`.
+        size: the memory that labels and owners take, as estimated.
     """
 
     __slots__ = (
         "__weakref__",
+        "_size",
         "claims",
         "created",
         "labels",
@@ -85,6 +88,14 @@ class PodKind:
         self.status = _NO_STATUS
         self.claims: tuple[PodResourceClaim, ...] = ()
         self.signature: object = None
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """The estimated memory of labels and owners; computed once, as only recorders need it."""
+        if not self._size:
+            self._size = estimated_bytes((self.labels, self.owners))
+        return self._size
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):

@@ -17,10 +17,12 @@ _NANOSECONDS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_PART = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
+_PART = r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
 _DURATION = re.compile(rf"[+-]?(?:0|(?:{_PART})+)", re.ASCII)
 _PARTS = re.compile(_PART, re.ASCII)
 _MAX_NANOSECONDS = 2**63 - 1
+MAX_LENGTH = 128
+"""Longer texts are no durations: annotations of pods can have 256 KiB."""
 
 EXPECTED = 'a duration such as "15s", "1m30s" or "2h"'
 
@@ -29,9 +31,9 @@ def parse_duration(text: str) -> float | None:
     """Read a duration.
 
     Returns:
-        Seconds, or None when the text is not a duration.
+        Seconds, or None when the text is not a duration, or longer than `MAX_LENGTH`.
     """
-    if _DURATION.fullmatch(text) is None:
+    if len(text) > MAX_LENGTH or _DURATION.fullmatch(text) is None:
         return None
     nanoseconds = sum(
         (int(Decimal(number) * _NANOSECONDS[unit]) for number, unit in _PARTS.findall(text)), 0

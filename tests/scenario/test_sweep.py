@@ -7,7 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeAlias
@@ -18,6 +19,8 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.daemon.recording.files import block
+from scheduler.daemon.recording.records import Writer
 from scheduler.kernel.engine.events import ObjectSet
 from scheduler.kernel.engine.instructions import Instruction
 from scheduler.tools.offline.reading import InputError
@@ -32,7 +35,7 @@ from tests.scenario.test_replaying import contested, with_timed_plugin
 from tests.scenario.world import World, play
 from tests.support.builders import make_pod_info
 from tests.support.commands import stowage
-from tests.support.deadly import die, die_once, note
+from tests.support.deadly import die, die_at, die_once, note
 
 ANSWER = list[Instruction]
 _Function: TypeAlias = Callable[[str, Task], TaskResult]
@@ -153,6 +156,32 @@ def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> Non
     assert (out / "results.parquet").read_bytes() == table
 
 
+def test_a_recording_that_grows_during_a_sweep_is_read_to_one_place(
+    recorded: Path, tmp_path: Path
+) -> None:
+    """Else runs at different times would compare different pods."""
+    [recording] = recordings_at(recorded)
+    [file] = recording.paths
+    copy = tmp_path / file.name
+    copy.write_bytes(file.read_bytes())
+    [then] = recordings_at(tmp_path)
+    task = task_of(tmp_path, sizes=tuple(then.sizes.values()))
+    before = carry_out(task)
+    line = bytearray()
+    Writer().write(
+        line, ObjectSet("pods", make_pod_info("late", scheduler_name="stowage")), 1e6, ()
+    )
+    with copy.open("ab") as more:
+        more.write(block(line))
+
+    assert carry_out(task) == before
+    [now] = recordings_at(tmp_path)
+    longer = carry_out(task_of(tmp_path, sizes=tuple(now.sizes.values())))
+    assert (before.rows[0].pods, longer.rows[0].pods) == (25, 26)
+    assert longer.task != task.digest
+    assert list(then) == list(recording)
+
+
 def test_a_changed_plugin_is_replayed_again(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +244,9 @@ def test_an_interrupt_ends_a_sweep_and_keeps_its_runs(recorded: Path, tmp_path: 
 
 def test_a_defect_fails_alone(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its kind and its message."""
-    monkeypatch.setattr("scheduler.tools.sweep.run.place_anew", lambda *_: dict[str, int]()["n0"])
+    monkeypatch.setattr(
+        "scheduler.tools.sweep.run.place_anew", lambda *_, **__: dict[str, int]()["n0"]
+    )
 
     found = carry_out(task_of(recorded))
 
@@ -419,8 +450,9 @@ def test_processes_and_dask_give_the_same_table(
     tables = []
     for number, results in enumerate((here, there)):
         kept = SweepDirectory(tmp_path / str(number))
-        table = kept.write_table(tasks, {result.task: result for result in results})
-        tables.append(table.read_bytes())
+        for result in results:
+            kept.keep(result)
+        tables.append(kept.write_table(tasks).read_bytes())
     assert len(here) == len(there) == 5
     assert tables[0] == tables[1]
 
@@ -428,22 +460,21 @@ def test_processes_and_dask_give_the_same_table(
 class _Instead:
     """An executor that runs another function, such as one that kills the first worker."""
 
-    def __init__(self, executor: Executor, function: _Function, mark: Path) -> None:
-        self._executor, self._function, self._mark = executor, function, str(mark)
+    def __init__(self, executor: Executor, function: _Function, mark: str) -> None:
+        self._executor, self._function, self._mark = executor, function, mark
 
     def submit(self, _: Callable[[Task], TaskResult], task: Task) -> Any:
         return self._executor.submit(self._function, self._mark, task)
 
 
-def _instead(workers: Workers, function: _Function, mark: Path) -> Workers:
-    from contextlib import contextmanager  # noqa: PLC0415 - one use
-
+def _instead(workers: Workers, function: _Function, mark: Path | str) -> Workers:
     @contextmanager
-    def opened() -> Any:
-        with workers.opened() as executor:
-            yield _Instead(executor, function, mark)
+    def opened(one: Workers) -> Any:
+        with one.opened() as executor:
+            yield _Instead(executor, function, str(mark))
 
-    return replace(workers, opened=opened)
+    alone = partial(opened, workers.for_one())
+    return replace(workers, opened=partial(opened, workers), alone=alone)
 
 
 def _workers(where: str, request: pytest.FixtureRequest) -> Workers:
@@ -484,11 +515,25 @@ def test_a_worker_that_dies_loses_and_doubles_nothing(
     assert found == sorted(map(carry_out, tasks), key=lambda result: result.task)
 
 
+def test_a_run_that_kills_its_worker_fails_alone(recorded: Path) -> None:
+    """Wherever it stands among the others."""
+    tasks = [_tasks(recorded)[number] for number in (3, 0, 1)]
+
+    found = _collect(tasks, _instead(processes(2), die_at, "add=n2:1"))
+
+    whole = [carry_out(task) for task in tasks[1:]]
+    failed = TaskResult(tasks[0].digest, problem="its worker died several times: out of memory?")
+    assert found == sorted([failed, *whole], key=lambda result: result.task)
+
+
 def test_workers_that_always_die_end_the_sweep(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a message, not for ever."""
+    """Each run fails, and says why; it does not go on for ever."""
     monkeypatch.setattr(executors, "carry_out", die)
 
-    with pytest.raises(InputError, match="5 runs are left: out of memory"):
-        _collect(_tasks(recorded), processes(1))
+    found = _collect(_tasks(recorded)[:2], processes(1))
+
+    assert [result.problem.partition(":")[0] for result in found] == [
+        "its worker died several times"
+    ] * 2

@@ -29,3 +29,8 @@ def die_once(mark: str, task: Task) -> TaskResult:
     except FileExistsError:
         return carry_out(task)
     return die(task)
+
+
+def die_at(change: str, task: Task) -> TaskResult:
+    """The run of one what-if kills its worker, whenever it runs."""
+    return die(task) if task.what_if.name == change else carry_out(task)

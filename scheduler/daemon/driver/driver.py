@@ -4,9 +4,9 @@ The driver has no rules: the engine decides the next steps, the requests, and th
 """
 
 import asyncio
-import heapq
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
+from math import ceil
 from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
@@ -53,6 +53,8 @@ SLICE_SECONDS: Final = 0.002
 """Longest run of decisions before other tasks run; see docs/architecture.md, one loop."""
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
+SLOT_SECONDS: Final = 0.25
+"""Times of `SetTimer` are rounded up to multiples of this, so that they share Ticks."""
 END_SECONDS: Final = 5.0
 """Time limit for cancelled tasks to end; see `framework.services.Api.run_to_end`."""
 LONG_SECONDS: Final = 1.0
@@ -107,8 +109,8 @@ class Driver:
         self._write_numbers = count(-1, -1)
         self._places: dict[int, Place] = {}
         """By attempt, while PreBind runs: the place of its requests in the line."""
-        self._wake_times: list[float] = []
-        """Times at which the engine needs a Tick, as a heap."""
+        self._wake_times: set[float] = set()
+        """Times at which the engine needs a Tick."""
         self._woken = asyncio.Event()
         self._pod_seconds = SLICE_SECONDS
         """Seconds per pod in the last batch of decisions."""
@@ -229,15 +231,14 @@ class Driver:
             now = self._clock.monotonic()
             pause = TICK_SECONDS - now % TICK_SECONDS + EARLY_SECONDS
             self._woken.clear()
-            wanted = self._wake_times[0] - now if self._wake_times else pause
+            wanted = min(self._wake_times, default=now + pause) - now
             try:
                 async with asyncio.timeout(min(pause, max(0.0, wanted))):
                     await self._woken.wait()
             except TimeoutError:
                 self.submit(Tick())
                 now = self._clock.monotonic()
-                while self._wake_times and self._wake_times[0] <= now:
-                    heapq.heappop(self._wake_times)
+                self._wake_times = {time for time in self._wake_times if time > now}
 
     async def drain(self, timeout: float) -> None:
         """Wait until no PreBind and no binding is under way, at most `timeout` seconds.
@@ -278,8 +279,9 @@ class Driver:
         self.outbox.cancel(cancel.attempt)
 
     def _wake_me_at(self, wake: SetTimer) -> None:
-        heapq.heappush(self._wake_times, wake.time)
-        if self._wake_times[0] == wake.time:
+        time = ceil(wake.time / SLOT_SECONDS) * SLOT_SECONDS
+        if time not in self._wake_times:
+            self._wake_times.add(time)
             self._woken.set()
 
     def _record_event(self, event: RecordEvent) -> None:

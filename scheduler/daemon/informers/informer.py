@@ -292,10 +292,10 @@ class Informer(Generic[T]):
         if self._continue:
             self.state = next_state(self.state, StepResult.PAGE)
         else:
-            self._complete_list(page.metadata.resource_version)
+            await self._complete_list(page.metadata.resource_version)
 
-    def _complete_list(self, version: str) -> None:
-        self._intake.end_list()
+    async def _complete_list(self, version: str) -> None:
+        await self._intake.end_list()
         self._page_size = PageSize(self._options.page_size)
         self._is_in_doubt = self._has_gap = False
         self._places_asked = 0

@@ -103,12 +103,14 @@ class Intake(Generic[T]):
             self._unnamed.pop(self._store.key_of(obj), None)
         self.restores.saw(self._kind.meta_of(obj))
 
-    def end_list(self) -> None:
+    async def end_list(self) -> None:
         """Remove the objects that the list has not contained: they were deleted."""
-        for key in self._unnamed:
+        unnamed, self._unnamed = self._unnamed, {}
+        for key in unnamed:
             self._store.remove(key)
             self._reports.forget(key)
-        self._unnamed = {}
+            if self.pacer.is_due:
+                await self.pacer.pause()
 
     # --- watches --------------------------------------------------------------------------------
 

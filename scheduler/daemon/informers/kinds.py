@@ -367,13 +367,18 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
 
 def _dictionary_of(declared: ObjectKind) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return the function that completes and checks the decoded objects of an unknown kind."""
+    # API servers leave the type out of the items of their own kinds' lists.
+    types = {"apiVersion": declared.api_version, "kind": declared.kind}
+    return lambda found: {**types, **checked(found)}
 
-    def build(found: dict[str, Any]) -> dict[str, Any]:
-        metadata = without_nulls(found.get("metadata"))
-        if not msgspec.convert(metadata, ObjectMeta).name:
-            raise ValueError("metadata.name: expected a name, got none")
-        # API servers leave the type out of the items of their own kinds' lists.
-        types = {"apiVersion": declared.api_version, "kind": declared.kind}
-        return {**types, **found, "metadata": metadata}
 
-    return build
+def checked(found: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of an unknown kind with metadata that can be read.
+
+    Raises:
+        ValueError: the metadata have no name, or fields of other types.
+    """
+    metadata = without_nulls(found.get("metadata"))
+    if not msgspec.convert(metadata, ObjectMeta).name:
+        raise ValueError("metadata.name: expected a name, got none")
+    return {**found, "metadata": metadata}

@@ -1,6 +1,7 @@
 """Records the engine's events and answers, and replays them.
 
     records.py     encodes one event with its answer as a line of JSON, and decodes it
+    redaction.py   leaves out what no scheduling reads
     files.py       lines in compressed, checked blocks; files that rotate
     directory.py   records all events from the start: `stowage run --record DIR`
     flight.py      keeps the last minutes in memory, for crashes and for /debug/recording

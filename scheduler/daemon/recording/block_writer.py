@@ -1,11 +1,30 @@
 """Writes blocks in a thread: the event loop waits neither for a disk nor for a reader."""
 
 from collections.abc import Callable
+from pathlib import Path
 from queue import Full, Queue
 from threading import Thread
 from typing import Generic, TypeVar
 
 Block = TypeVar("Block")
+
+
+def append(path: Path, written: bytes) -> int:
+    """Append bytes to a file as a whole or not at all; return its size.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    with path.open("ab", buffering=0) as file:
+        before = file.tell()
+        try:
+            left = memoryview(written)
+            while left:
+                left = left[file.write(left) :]
+        except OSError:
+            file.truncate(before)
+            raise
+        return file.tell()
 
 
 class BlockWriter(Generic[Block]):

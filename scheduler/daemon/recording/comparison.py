@@ -1,10 +1,10 @@
 """Runs a recorded cluster under another configuration, and compares placements and victims.
 
 Pods are created and deleted as recorded. The other engine decides when the recorded one decided,
-and up to `SPARE_DECISIONS` times more at each tick. A pod that ran on the node of the recorded
-engine runs on the node of the other engine, equally long. Bindings and evictions take effect at
+and up to `SPARE_DECISIONS` times more at each tick. A pod runs on the node of the other engine, and
+ends at the recorded time, however long it has run by then. Bindings and evictions take effect at
 once. A victim of the recorded engine stays unless the other engine evicts it; its recorded
-replacement by a controller is created in any case.
+replacement by a controller is created in any case. A victim of the other engine has none.
 """
 
 from abc import ABC, abstractmethod
@@ -29,6 +29,7 @@ from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
+    Configure,
     Decide,
     Event,
     Evicted,
@@ -38,7 +39,7 @@ from scheduler.kernel.engine.events import (
     PreBound,
     Tick,
 )
-from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, RunPreBind
+from scheduler.kernel.engine.instructions import Bind, Evict, RunPreBind
 
 SPARE_DECISIONS: Final = 100
 """More decisions per tick, for attempts of the other engine that the recorded one did not make."""
@@ -60,12 +61,14 @@ class ReplayComparison(msgspec.Struct, frozen=True):
         elsewhere: the pods that are placed on another node, in order of arrival.
         recorded: the recorded outcome.
         now: the outcome under the new configuration.
+        reconfigured: how often the recorded engine took over another configuration.
     """
 
     pods: int
     elsewhere: tuple[Elsewhere, ...]
     recorded: Summary
     now: Summary
+    reconfigured: int
 
 
 def compare(
@@ -86,7 +89,9 @@ def compare(
         RecordingError: a file is damaged.
     """
     recorded, now = _Recorded(reference), _Other(engine)
+    reconfigured = 0
     for record in records:
+        reconfigured += record.new_configuration is not None
         recorded.take(record)
         now.take(record)
         if isinstance(record.event, Tick):
@@ -103,6 +108,7 @@ def compare(
         ),
         summary_of((recorded.pods[uid] for uid in now.pods), recorded.victims, recorded.meter),
         summary_of(now.pods.values(), now.victims, now.meter),
+        reconfigured,
     )
 
 
@@ -114,30 +120,53 @@ class ReplayPlacements(msgspec.Struct, frozen=True):
         victims: the victims by UID.
         meter: the use of nodes.
         recorded: by UID, the node of the pod in the recorded watch events.
+        reconfigured: how often the recorded engine took over another configuration.
+        has_decisions: whether the recorded engine decided; that of a standby does not.
     """
 
     pods: dict[str, PodSummary]
     victims: dict[str, Victim]
     meter: Meter
     recorded: dict[str, str]
+    reconfigured: int
+    has_decisions: bool
 
 
-def place_anew(records: Iterable[Record], engine: Engine) -> ReplayPlacements:
-    """Place the recorded pods with another engine, as `compare` does.
+def place_anew(
+    records: Iterable[Record], engine: Engine, *, as_configured: bool = False
+) -> ReplayPlacements:
+    """Place the recorded pods with another engine, as `compare` does, from the first decision.
+
+    Before that another replica decided, whose recording has its pods.
+
+    Args:
+        records: all records from the beginning.
+        engine: a fresh engine.
+        as_configured: whether the engine takes over the configurations that the recorded one did.
 
     Raises:
         RecordingError: a file is damaged.
     """
-    now = _Other(engine)
+    now = _Other(engine, leads=False)
     recorded: dict[str, str] = {}
+    reconfigured = 0
     for record in records:
+        if isinstance(record.event, Decide) and not now.leads:
+            now.lead(record.time)
+        configuration = record.new_configuration
+        if configuration is not None:
+            reconfigured += 1
+            if as_configured:
+                now.configure(configuration, record.time)
         if isinstance(record.event, ObjectSet):
             pod = record.event.object
             if isinstance(pod, PodInfo) and pod.node_name:
                 recorded[pod.uid] = pod.node_name
         now.take(record)
     now.end()
-    return ReplayPlacements(now.pods, now.victims, now.meter, recorded)
+    return ReplayPlacements(
+        now.pods, now.victims, now.meter, recorded, reconfigured, has_decisions=now.leads
+    )
 
 
 class Side(ABC):
@@ -223,7 +252,7 @@ class _Recorded(Side):
     def _follow(self, record: Record) -> None:
         """Note the binds and evictions among the recorded instructions."""
         if b'"Bind"' in record.answer or b'"Evict"' in record.answer:
-            for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
+            for instruction in record.instructions:
                 if isinstance(instruction, Bind):
                     self._unseen[instruction.uid] = instruction.attempt
                     self._placed(instruction.uid, instruction.node)
@@ -252,10 +281,15 @@ class _Recorded(Side):
 
 
 class _Other(Side):
-    """The outcome of the other engine, with a cluster that carries out its instructions."""
+    """The outcome of the other engine, with a cluster that carries out its instructions.
 
-    def __init__(self, engine: Engine) -> None:
+    Attributes:
+        leads: whether the engine decides; before that it only gets objects.
+    """
+
+    def __init__(self, engine: Engine, *, leads: bool = True) -> None:
         super().__init__(engine)
+        self.leads = leads
         engine.from_outside = self._handle
         self._recorded_victims: set[str] = set()
         self._takers: dict[type, Callable[[Any], None]] = {
@@ -266,13 +300,27 @@ class _Other(Side):
             EvictFailed: lambda event: self._recorded_victims.discard(event.uid),
         }
 
+    def lead(self, time: float) -> None:
+        """Decide from now on; pods that are pending count as new."""
+        self.leads, self._now = True, time
+        for pod in self._engine.core.queue.pending_pods():
+            self._count(pod)
+
+    def _count(self, pod: PodInfo) -> None:
+        self.pods[pod.uid] = PodSummary(pod.key, self._now, workload=workload_of(pod))
+
+    def configure(self, configuration: dict[str, Any], time: float) -> None:
+        """Take over a configuration without its extenders, which cannot be asked."""
+        self._now = time
+        self._handle(Configure({**configuration, "extenders": []}))
+
     @override
     def _take(self, record: Record) -> None:
         take = self._takers.get(type(record.event))
         if take is not None:
             take(record.event)
         if b'"Evict"' in record.answer:
-            for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
+            for instruction in record.instructions:
                 if isinstance(instruction, Evict):
                     self._recorded_victims.add(instruction.uid)
 
@@ -285,8 +333,8 @@ class _Other(Side):
         if uid in self.victims or (pod.is_terminating and uid in self._recorded_victims):
             return
         is_ours = pod.spec.scheduler_name in self._engine.core.frameworks
-        if is_ours and not pod.node_name and uid not in self.pods:
-            self.pods[uid] = PodSummary(pod.key, self._now, workload=workload_of(pod))
+        if self.leads and is_ours and not pod.node_name and uid not in self.pods:
+            self._count(pod)
         summary = self.pods.get(uid)
         if summary is not None:
             pod = _on(pod, summary.node)
@@ -299,8 +347,11 @@ class _Other(Side):
 
     def _tick(self, event: Tick) -> None:
         self._handle(event)
-        self._decide(SPARE_DECISIONS)
-        self._look()
+        if self.leads:
+            self._decide(SPARE_DECISIONS)
+            self._look()
+        else:
+            self._looked = self._now
 
     def _decide(self, count: int) -> None:
         for _ in range(count):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from scheduler.daemon.recording.block_writer import BlockWriter
+from scheduler.daemon.recording.block_writer import BlockWriter, append
 from scheduler.daemon.recording.decisions import Rows
 from scheduler.kernel.engine.events import Event, Tick
 from scheduler.kernel.engine.instructions import Instruction
@@ -106,7 +106,7 @@ class RotatedFile:
     """Appends to a file, and renames it once it is large: FILE.1 is the newest renamed file.
 
     Args:
-        path: the path of the file; its present content stays.
+        path: the path of the file; its present content stays. A line that was cut short is ended.
         file_bytes: see `FILE_BYTES`.
         kept_files: see `KEPT_FILES`.
 
@@ -120,16 +120,19 @@ class RotatedFile:
         self._path = path
         self._file_bytes = file_bytes
         self._kept_files = kept_files
-        with path.open("ab") as file:
+        with path.open("a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    # A process that was killed has left half a line: the next one must be whole.
+                    file.write(b"\n")
             self._size = file.tell()
 
     def __call__(self, lines: bytes) -> None:
         """See `Write`."""
         if self._size and self._size + len(lines) > self._file_bytes:
             self._rotate()
-        with self._path.open("ab") as file:
-            file.write(lines)
-            self._size = file.tell()
+        self._size = append(self._path, lines)
 
     def _rotate(self) -> None:
         older = [self._path, *map(self._aside, range(1, self._kept_files))]

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from scheduler.daemon.recording.block_writer import BlockWriter
+from scheduler.daemon.recording.block_writer import BlockWriter, append
 from scheduler.daemon.recording.files import MAGIC, MAX_LINES, block, part_name
 from scheduler.daemon.recording.records import Header, Writer
 from scheduler.kernel.engine.events import Event, Tick
@@ -130,24 +130,11 @@ class _Files:
         last, size = self._last
         return size if last == path else 0
 
-    def write(self, written: _Written) -> None:
+    def write(self, waiting: _Written) -> None:
         """Append a block to its file. Runs in the thread."""
-        path, start, lines = written
-        size = _append(path, start, lines)
-        self._last = path, self.size_of(path) + size
-        self.total += size
-
-
-def _append(path: Path, start: bytes, lines: bytes | bytearray) -> int:
-    """Write a block as a whole or not at all: a partial block would make the file unreadable."""
-    written = start + block(lines)
-    with path.open("ab", buffering=0) as file:
-        before = file.tell()
-        try:
-            left = memoryview(written)
-            while left:
-                left = left[file.write(left) :]
-        except OSError:
-            file.truncate(before)
-            raise
-    return len(written)
+        path, start, lines = waiting
+        written = start + block(lines)
+        # A partial block would make the file unreadable.
+        append(path, written)
+        self._last = path, self.size_of(path) + len(written)
+        self.total += len(written)

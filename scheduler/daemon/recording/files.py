@@ -4,11 +4,14 @@ A file is a line that identifies it, and blocks: length and checksum (four bytes
 endian) of the zlib-compressed lines that follow.
 """
 
+import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final
+
+import msgspec
 
 from scheduler.daemon.recording.records import (
     CutShortError,
@@ -28,6 +31,8 @@ MAX_LINES: Final = 1 << 24
 """Bytes at most of a decompressed block: a malicious one could exhaust the memory."""
 _MAX_BLOCK: Final = 2 * MAX_LINES
 _BLOCK_BYTES: Final = 1 << 20
+_UNWRITTEN: Final = b"\0"
+"""After a power loss, a file may end with zeros in place of blocks."""
 _CUT_SHORT: Final = "it is damaged: it ends in the middle of a block"
 
 
@@ -56,14 +61,19 @@ class Recording:
 
     Attributes:
         paths: the files in their order.
+        sizes: by file, the bytes to read. A recording may still grow.
         header: the header of the first part.
         share: the fraction of bytes that the last iteration has read, 0 to 1.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], sizes: Sequence[int] = ()) -> None:
         """Read the headers of the parts, at least one, and put the parts in order.
 
         A part whose process was killed before its header was written is the last one.
+
+        Args:
+            paths: the files.
+            sizes: the bytes of each file to read; by default the present ones.
 
         Raises:
             RecordingError: a file is no recording, a part is missing, or parts are of different
@@ -77,7 +87,8 @@ class Recording:
         self.paths = whole + cut_short
         self.header = headers[whole[0]]
         self.share = 0.0
-        self._sizes = {path: path.stat().st_size for path in self.paths}
+        known = dict(zip(paths, sizes, strict=False))
+        self.sizes = {path: known.get(path, path.stat().st_size) for path in self.paths}
         for number, path in enumerate(whole, start=1):
             found = headers[path]
             if found.recording != self.header.recording:
@@ -92,16 +103,16 @@ class Recording:
             CutShortError: the last file ends in the middle of a block.
             RecordingError: a file is damaged in another way.
         """
-        done, whole = 0, sum(self._sizes.values())
+        done, whole = 0, sum(self.sizes.values())
         for path in self.paths:
             try:
                 with path.open("rb") as file:
-                    lines = _lines(file)
+                    lines = _lines(file, self.sizes[path])
                     _header_line(lines)
                     for record in Reader().records(lines):
                         self.share = (done + file.tell()) / whole
                         yield record
-                done += self._sizes[path]
+                done += self.sizes[path]
             except (RecordingError, OSError) as problem:
                 told = _in(path, problem)
                 if isinstance(problem, CutShortError) and path == self.paths[-1]:
@@ -114,40 +125,78 @@ def part_name(header: Header) -> str:
     return f"{header.recording}-{header.part:04}{SUFFIX}"
 
 
+class LeftOut(msgspec.Struct, frozen=True):
+    """A recording of a directory that is not among those that are returned.
+
+    Attributes:
+        path: its first file.
+        problem: why it cannot be read; None for the last minutes of a process, such as those of a
+            crash, whose recording from the start is in the directory too.
+        started: the time of day at which it began, in seconds since 1970, if that can be read.
+    """
+
+    path: Path
+    problem: RecordingError | None = None
+    started: float | None = None
+
+
 def recordings_in(
-    directory: Path, left_out: Callable[[Path], object] = lambda _: None
+    directory: Path, left_out: Callable[[LeftOut], object] = lambda _: None
 ) -> list[Recording]:
     """Return the recordings in a directory, in the order in which they began.
 
     A file that its process left empty, or without a header and other parts, is ignored.
-    `left_out` receives files with the last minutes of a process, such as those of a crash, whose
-    recording from the start is in the directory too.
+    `left_out` receives the recordings that cannot be read, and those that are there twice.
 
     Raises:
-        RecordingError: a file is no recording, a part is missing, or the directory is unreadable.
+        RecordingError: the directory is unreadable, or all its recordings are.
     """
-    parts: dict[str, list[Path]] = {}
     try:
         paths = [path for path in directory.glob(f"*{SUFFIX}") if path.stat().st_size]
     except OSError as problem:
         raise _in(directory, problem) from problem
-    headers = {path: _header(path) for path in paths}
-    for path, header in headers.items():
-        if header is not None:
-            name = header.recording if path.name == part_name(header) else path.name
-            parts.setdefault(name, []).append(path)
-    for path, header in headers.items():
-        name = path.stem.rpartition("-")[0]
-        if header is None and name in parts:
-            parts[name].append(path)
+    readable: dict[str, Recording] = {}
+    problems: list[RecordingError] = []
+    for name, (found, started) in _by_recording(sorted(paths)).items():
+        try:
+            readable[name] = Recording(found)
+        except RecordingError as problem:
+            problems.append(problem)
+            left_out(LeftOut(found[0], problem, started))
+    if problems and not readable:
+        raise problems[0]
     kept = []
-    for name, found in parts.items():
-        recording = Recording(found)
-        if name != recording.header.recording and recording.header.recording in parts:
-            left_out(found[0])
+    for name, recording in readable.items():
+        if name != recording.header.recording and recording.header.recording in readable:
+            left_out(LeftOut(recording.paths[0]))
         else:
             kept.append(recording)
     return sorted(kept, key=lambda recording: recording.header.started)
+
+
+def _by_recording(paths: Iterable[Path]) -> dict[str, tuple[list[Path], float | None]]:
+    """Return the files of each recording, and the time at which it began, if any file has it."""
+    found: dict[str, tuple[list[Path], float | None]] = {}
+    headless: list[Path] = []
+    damaged: list[Path] = []
+    for path in paths:
+        try:
+            header = _header(path)
+        except RecordingError:
+            damaged.append(path)
+            continue
+        if header is None:
+            headless.append(path)
+            continue
+        name = header.recording if path.name == part_name(header) else path.name
+        found.setdefault(name, ([], header.started))[0].append(path)
+    for path in (*headless, *damaged):
+        name = path.stem.rpartition("-")[0]
+        if name in found:
+            found[name][0].append(path)
+        elif path in damaged:
+            found[path.name] = [path], None
+    return found
 
 
 def _header(path: Path) -> Header | None:
@@ -173,24 +222,33 @@ def _in(path: Path, problem: RecordingError | OSError) -> RecordingError:
     return RecordingError(f"{path}: {told}")
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _check_start(file: BinaryIO) -> None:
     start = file.read(len(MAGIC))
     if start != MAGIC:
-        if MAGIC.startswith(start):
+        if MAGIC.startswith(start.rstrip(_UNWRITTEN)):
             raise CutShortError(_CUT_SHORT)
         raise RecordingError("it is no recording of Stowage")
-    while frame := file.read(_FRAME.size):
-        if len(frame) < _FRAME.size:
+
+
+def _lines(file: BinaryIO, end: int = sys.maxsize) -> Iterator[bytes]:
+    """Yield the lines of a file up to an offset."""
+    _check_start(file)
+    while frame := _read(file, _FRAME.size, end):
+        if len(frame) < _FRAME.size or not frame.rstrip(_UNWRITTEN):
             raise CutShortError(_CUT_SHORT)
         size, checksum = _FRAME.unpack(frame)
         if size > _MAX_BLOCK:
             raise RecordingError(f"it is damaged before byte {file.tell()}")
-        packed = file.read(size)
+        packed = _read(file, size, end)
         if len(packed) < size:
             raise CutShortError(_CUT_SHORT)
         if zlib.crc32(packed) != checksum:
             raise RecordingError(f"it is damaged before byte {file.tell()}")
         yield from _unpacked(packed).splitlines()
+
+
+def _read(file: BinaryIO, size: int, end: int) -> bytes:
+    return file.read(max(0, min(size, end - file.tell())))
 
 
 def _unpacked(packed: bytes) -> bytes:

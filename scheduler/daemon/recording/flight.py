@@ -11,10 +11,22 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.memory import estimated_bytes
+from scheduler.api.objects import NO_ANNOTATIONS
+from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.daemon.recording.files import whole_file
 from scheduler.daemon.recording.records import Header, Writer
-from scheduler.kernel.engine.events import Answered, Configure, Event, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.events import (
+    Answered,
+    Configure,
+    Event,
+    ObjectGone,
+    ObjectRead,
+    ObjectSet,
+    PodRead,
+    Tick,
+)
 from scheduler.kernel.engine.instructions import Configured, Instruction
 from scheduler.kernel.extender import Answer, Filtered, NoAnswer, Preempted, Prioritized
 from scheduler.kernel.framework.runtime.shared_states import place_of
@@ -23,8 +35,8 @@ KEPT_SECONDS: Final = 300.0
 KEPT_BYTES: Final = 32 << 20
 
 _EVENT_BYTES: Final = 160
-_OBJECT_BYTES: Final = 1200
-"""A pod without its specification, which pods share; a node has about three times as much."""
+_POD_BYTES: Final = 1200
+"""A pod without its kind, which pods share."""
 _INSTRUCTION_BYTES: Final = 500
 _NAME_BYTES: Final = 80
 """Estimated size of a node's name, a reason or a score in an extender's answer."""
@@ -37,6 +49,8 @@ _Key: TypeAlias = str | tuple[str, str, str]
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
     """An event, its time, the engine's answer, and the estimated size of all in bytes.
+
+    The size is without the kind of a pod: entries with pods of one kind share it.
 
     The garbage collector does not track entries: it took 100 ms per collection for tens of
     thousands of tuples with lists.
@@ -69,6 +83,8 @@ class FlightRecorder:
         self._kept_bytes = kept_bytes
         self._entries: deque[_Entry] = deque()
         self._bytes = 0
+        self._holders: dict[PodKind | PodShape, int] = {}
+        """Number of entries that hold a kind, and of these kinds that hold a shape."""
         self._before: dict[_Key, Any] = {}
         """The objects before the oldest entry."""
         self._begins_at = header.clock
@@ -77,14 +93,49 @@ class FlightRecorder:
     def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
         """See `scheduler.daemon.driver.driver.EventLog`."""
         size = _EVENT_BYTES + len(instructions) * _INSTRUCTION_BYTES
-        if type(event) is ObjectSet:
-            size += _OBJECT_BYTES
+        if type(event) is ObjectSet or type(event) is ObjectRead:
+            size += self._hold(event.object)
+        elif type(event) is PodRead:
+            size += self._hold(event.pod)
         elif type(event) is Answered:
             size += _named(event.answer) * _NAME_BYTES
         self._entries.append(_Entry(event, now, tuple(instructions), size))
         self._bytes += size
         if self._bytes > self._kept_bytes or type(event) is Tick:
             self._forget(now)
+
+    def _hold(self, obj: Any) -> int:
+        """Return the estimated memory of an object; what pods share counts apart, and once."""
+        if type(obj) is not PodInfo:
+            return estimated_bytes(obj)
+        kind, wire, holders = obj.kind, obj.pod, self._holders
+        count = holders.get(kind, 0)
+        holders[kind] = count + 1
+        if not count:
+            shape = kind.shape
+            kinds = holders.get(shape, 0)
+            holders[shape] = kinds + 1
+            self._bytes += kind.size if kinds else kind.size + shape.size
+        annotations = wire.metadata.annotations
+        if wire.volumes or wire.resource_claims or annotations is not NO_ANNOTATIONS:
+            return _POD_BYTES + estimated_bytes((wire.volumes, wire.resource_claims, annotations))
+        return _POD_BYTES
+
+    def _release(self, obj: Any) -> int:
+        """Return the bytes that pods share no more without this one."""
+        if type(obj) is not PodInfo:
+            return 0
+        kind, holders = obj.kind, self._holders
+        count = holders[kind] = holders[kind] - 1
+        if count:
+            return 0
+        del holders[kind]
+        shape = kind.shape
+        kinds = holders[shape] = holders[shape] - 1
+        if kinds:
+            return kind.size
+        del holders[shape]
+        return kind.size + shape.size
 
     def _forget(self, now: float) -> None:
         """Drop old entries, and, above the limit of bytes, some more, so that drops are rare."""
@@ -100,9 +151,14 @@ class FlightRecorder:
             size -= entry.size
             self._is_complete = False
             if type(event) is ObjectSet:
+                size -= self._release(event.object)
                 before[_key_of(event)] = event.object
             elif type(event) is ObjectGone:
                 before.pop(_key_of(event), None)
+            elif type(event) is ObjectRead:
+                size -= self._release(event.object)
+            elif type(event) is PodRead:
+                size -= self._release(event.pod)
             elif type(event) is Configure and Configured() in entry.instructions:
                 self._header = replace(self._header, configuration=event.configuration)
         self._bytes = size

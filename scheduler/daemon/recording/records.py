@@ -3,24 +3,21 @@
 A line is an array that begins with its type: `at` an event, `pod` a pod that is new or changed,
 `spec` a specification that many pods share.
 
-Objects are written with only the fields that scheduling reads: no environment variables, no data of
-Secrets, and of pods' annotations those about their ends. Annotations of nodes become a digest,
-because their change may requeue pods. A specification that many pods share is written once per
-file.
+Objects are written with only the fields that scheduling reads: no environment variables, and of
+pods' annotations those about their ends; see `redaction` for other kinds. A specification that many
+pods share is written once per file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from hashlib import blake2b
 from operator import or_
-from typing import Any, Final, Generic, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.objects import (
-    Node,
     Pod,
     PodMeta,
     PodResourceClaim,
@@ -32,23 +29,24 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.storage import (
-    MIGRATED_PLUGINS,
-    CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
 )
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.client.wire import UNREADABLE
-from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES
+from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES, checked
+from scheduler.daemon.recording.redaction import redacted
 from scheduler.errors import SchedulerError
-from scheduler.kernel.engine.events import Event, ObjectRead, ObjectSet, PodRead
-from scheduler.kernel.engine.instructions import Instruction, LogError
+from scheduler.kernel.engine.events import Configure, Event, ObjectRead, ObjectSet, PodRead
+from scheduler.kernel.engine.instructions import Configured, Instruction, LogError
 
 FORMAT: Final = 4
 _READABLE: Final = (3, FORMAT)
 """In format 3 the specification has the claims of a pod."""
 MAX_SHAPES: Final = 4096
 """Specifications at most that are remembered as written; then they are written again."""
+MAX_SHAPE_BYTES: Final = 8 << 20
+"""Estimated bytes at most of these specifications."""
 
 _KINDS: Final = {kind.name: kind for kind in (*KINDS, TAINT_RULES)}
 _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
@@ -58,7 +56,9 @@ _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "podgroups": PodGroup,
 }
 """Kinds that the engine keeps in another form than the API server's."""
-_UNTOLD: Final = ("annotations", "managedFields")
+
+Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0.0, le=6e10)]
+"""Seconds: sums and differences of such times are times of day that Python knows."""
 
 
 class RecordingError(SchedulerError):
@@ -95,8 +95,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     max_in_unschedulable_seconds: float
     plugins: dict[str, str] = {}
-    started: float
-    clock: float
+    started: Time
+    clock: Time
     is_complete: bool = True
 
 
@@ -113,6 +113,21 @@ class Record(msgspec.Struct, frozen=True):
     event: Event
     answer: bytes
 
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The answer, decoded."""
+        return _answer_decoder.decode(self.answer)
+
+    @property
+    def new_configuration(self) -> dict[str, Any] | None:
+        """The configuration that the engine took over, if any."""
+        event = self.event
+        if isinstance(event, Configure) and Configured() in self.instructions:
+            return event.configuration
+        return None
+
+
+_answer_decoder = msgspec.json.Decoder(list[Instruction])
 
 AnswerT = TypeVar("AnswerT")
 
@@ -123,7 +138,7 @@ class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_li
     The other fields are those that pods of one specification do not share.
     """
 
-    time: float
+    time: Time
     answer: AnswerT
     metadata: PodMeta
     spec: int
@@ -138,6 +153,8 @@ class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_li
 class _Spec(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="spec"):
     number: int
     spec: PodSpec
+    is_first: bool = False
+    """Whether no later line has the number of an earlier one. Older recordings do not have it."""
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
@@ -157,9 +174,17 @@ class _Read(msgspec.Struct, frozen=True, gc=False, tag="ObjectRead"):
 
 
 class _ReadLine(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
-    time: float
+    time: Time
     answer: msgspec.Raw
     event: msgspec.Raw
+
+
+class _Profile(msgspec.Struct, frozen=True, rename="camel"):
+    scheduler_name: str = ""
+
+
+class _Profiles(msgspec.Struct, frozen=True):
+    profiles: tuple[_Profile, ...] = ()
 
 
 _encoder = msgspec.json.Encoder()
@@ -168,6 +193,19 @@ _OF_OBJECTS: Final = (ObjectSet, ObjectRead)
 _AS_WRITTEN: Final[Any] = reduce(or_, (kind for kind in get_args(Event) if kind not in _OF_OBJECTS))
 """The events that are decoded without conversion."""
 _event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRITTEN | _Set | _Read)
+
+
+_NO_ANSWER: Final = _encoder.encode(())
+
+
+def scheduler_names(configuration: Mapping[str, Any]) -> list[str]:
+    """Return the names of a configuration's profiles.
+
+    Raises:
+        ValueError: it is none. Those of headers and events that were read are.
+    """
+    found = msgspec.convert(configuration, _Profiles)
+    return [profile.scheduler_name for profile in found.profiles]
 
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
@@ -187,6 +225,7 @@ class Writer:
 
     def __init__(self) -> None:
         self._shapes: dict[PodShape, int] = {}
+        self._shape_bytes = 0
         self._count = 0
 
     @staticmethod
@@ -205,9 +244,9 @@ class Writer:
             if type(obj) is PodInfo:
                 line = self._pod_line(into, obj, now, answer)
             else:
-                line = _Line(now, answer, ObjectSet(event.kind, _as_written(event.kind, obj)))
+                line = _Line(now, answer, ObjectSet(event.kind, redacted(event.kind, obj)))
         elif type(event) is ObjectRead:
-            written = ObjectRead(event.kind, _as_written(event.kind, event.object))
+            written = ObjectRead(event.kind, redacted(event.kind, event.object))
             line = _Line(now, answer, written)
         elif type(event) is PodRead and event.pod is not None:
             line = self._pod_line(into, event.pod, now, answer, event.attempt)
@@ -226,12 +265,7 @@ class Writer:
     ) -> _PodLine[Sequence[Instruction]]:
         number = self._shapes.get(pod.shape)
         if number is None:
-            if len(self._shapes) >= MAX_SHAPES:
-                self._shapes.clear()
-            self._count = number = self._count + 1
-            self._shapes[pod.shape] = number
-            _encoder.encode_into(_Spec(number, pod.shape.spec), into, -1)
-            into += b"\n"
+            number = self._spec_line(into, pod.shape)
         wire = pod.pod
         status = wire.status
         if wire.start_time is not None:
@@ -248,36 +282,17 @@ class Writer:
             wire.resource_claims,
         )
 
-
-def _as_written(kind: str, obj: Any) -> Any:
-    """Return an object other than a pod with the fields that are written."""
-    if type(obj) is Node:
-        return _node(obj)
-    if type(obj) is CSINode:
-        return _csi_node(obj)
-    return _reduced(kind, obj) if isinstance(obj, Mapping) else obj
-
-
-def _node(node: Node) -> Node:
-    annotations = node.metadata.annotations
-    if not annotations:
-        return node
-    told = msgspec.json.encode(annotations, order="sorted")
-    digest = {"digest": blake2b(told, digest_size=8).hexdigest()}
-    return replace(node, metadata=replace(node.metadata, annotations=digest))
-
-
-def _csi_node(node: CSINode) -> CSINode:
-    read = {k: v for k, v in node.metadata.annotations.items() if k == MIGRATED_PLUGINS}
-    return replace(node, metadata=replace(node.metadata, annotations=read))
-
-
-def _reduced(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object of a kind that only plugins read, without fields no plugin decides by."""
-    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in _UNTOLD}
-    if kind == "secrets":
-        return {"metadata": metadata}
-    return {**obj, "metadata": metadata}
+    def _spec_line(self, into: bytearray, shape: PodShape) -> int:
+        """Append the specification of a shape, and return its number."""
+        self._shape_bytes += shape.size
+        if len(self._shapes) >= MAX_SHAPES or self._shape_bytes > MAX_SHAPE_BYTES:
+            self._shapes.clear()
+            self._shape_bytes = shape.size
+        self._count = number = self._count + 1
+        self._shapes[shape] = number
+        _encoder.encode_into(_Spec(number, shape.spec, len(self._shapes) == 1), into, -1)
+        into += b"\n"
+        return number
 
 
 class Reader:
@@ -296,12 +311,24 @@ class Reader:
             try:
                 read = _line_decoder.decode(line)
                 if isinstance(read, _Spec):
-                    self._specs[read.number] = read.spec
+                    self._keep(read)
                 else:
-                    yield Record(read.time, self._event(read), bytes(read.answer))
+                    answer = bytes(read.answer)
+                    if answer != _NO_ANSWER:
+                        _answer_decoder.decode(answer)
+                    yield Record(read.time, self._event(read), answer)
             except Exception as problem:
                 # Any error of a decoder is a fault of this line.
                 raise RecordingError(cut(f"a line cannot be read: {problem}")) from problem
+
+    def _keep(self, read: _Spec) -> None:
+        """Keep a specification as long as its writer does."""
+        specs = self._specs
+        if read.is_first:
+            specs.clear()
+        elif len(specs) >= MAX_SHAPES:
+            del specs[next(iter(specs))]
+        specs[read.number] = read.spec
 
     def _event(self, read: _ReadLine | _PodLine[msgspec.Raw]) -> Event:
         if isinstance(read, _PodLine):
@@ -317,6 +344,8 @@ class Reader:
             return ObjectSet(event.kind, _as_read(event.kind, event.object))
         if isinstance(event, _Read):
             return ObjectRead(event.kind, _as_read(event.kind, event.object))
+        if isinstance(event, Configure):
+            scheduler_names(event.configuration)
         return event
 
 
@@ -326,7 +355,7 @@ def _as_read(kind: str, raw: msgspec.Raw) -> Any:
     if built is not None:
         return msgspec.json.decode(raw, type=built)
     known = _KINDS.get(kind)
-    return msgspec.json.decode(raw) if known is None else known.decode(raw)
+    return checked(msgspec.json.decode(raw, type=dict)) if known is None else known.decode(raw)
 
 
 def read_header(line: bytes) -> Header:
@@ -337,6 +366,7 @@ def read_header(line: bytes) -> Header:
     """
     try:
         header = msgspec.json.decode(line, type=Header)
+        scheduler_names(header.configuration)
     except UNREADABLE as problem:
         raise RecordingError(cut(f"the header cannot be read: {problem}")) from problem
     if header.format not in _READABLE:

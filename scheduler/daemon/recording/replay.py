@@ -4,7 +4,12 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from scheduler.daemon.recording.records import Record, RecordingError, encode_answer
+from scheduler.daemon.recording.records import (
+    Record,
+    RecordingError,
+    encode_answer,
+    scheduler_names,
+)
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Configure, Event, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.framework.runtime.shared_states import place_of
@@ -81,8 +86,7 @@ def in_words(event: Event) -> str:
         place = f" on {node}" if node else ""
         return f"ObjectSet {event.kind} {namespace}/{name}{place}"
     if isinstance(event, Configure):
-        names = (profile["schedulerName"] for profile in event.configuration["profiles"])
-        return f"Configure profiles={','.join(names)}"
+        return f"Configure profiles={','.join(scheduler_names(event.configuration))}"
     fields = msgspec.structs.asdict(event)
     fields.pop("pod", None)
     told = " ".join(f"{name}={value}" for name, value in fields.items())

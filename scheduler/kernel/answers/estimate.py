@@ -199,7 +199,7 @@ def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> 
     summary = judged.summary
     if summary.pre_enqueue is not None or isinstance(summary.error, str):
         return False
-    waits = not judged.feasible and not exceeded_limit(pod.shape)
+    waits = not judged.feasible and not exceeded_limit(pod)
     return waits or framework.is_member(pod)
 
 

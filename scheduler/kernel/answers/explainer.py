@@ -229,7 +229,7 @@ class Explainer:
         if not gate.is_success:
             return PodVerdict(_gated(summary, gate))
         snapshot = self._snapshot_without(pod)
-        refused = exceeded_limit(pod.shape) or ("" if snapshot.table.count else NO_NODES.message)
+        refused = exceeded_limit(pod) or ("" if snapshot.table.count else NO_NODES.message)
         if refused:
             return PodVerdict(replace(summary, message=refused))
         nominated = self._core.queue.nominator

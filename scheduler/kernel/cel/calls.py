@@ -4,7 +4,6 @@ Source: github.com/google/cel-go v0.26.0 interpreter (planner.go, interpretable.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from scheduler.kernel.cel import costs
@@ -28,41 +27,29 @@ def strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
     function = resolved.function
     call = function.body if function.body is not None else _dispatch(resolved)
     cost: Cost | None = function.cost
+    if function.name == "matches" and not resolved.is_method:
+        # Upstream's cost knows only the method.
+        cost = None
     if function.fragile is not None and len(resolved.overloads) == 1:
         # Earlier operands are of the same origin: where they fail, it fails too.
         last = function.fragile
         runs = [_unbroken(one, is_list=index == last) for index, one in enumerate(runs)]
-    two = len(runs) == _BINARY and (function.body is not None or len(resolved.overloads) == 1)
-    if two and function.name != "format":
-        left, right = runs
-        runs = [_with_other(left, right), right]
-    if cost is not None:
-        return _costly(call, runs, cost)
-    if len(runs) == 1:
-        only = runs[0]
-
-        def unary(frame: Frame) -> Value:
-            value = call(only(frame))
-            frame.cost += 1
-            return value
-
-        return unary
-    return _costly(call, runs, lambda _arguments, _result: 1)
+    both = len(runs) == _BINARY and (function.body is not None or len(resolved.overloads) == 1)
+    if len(runs) == 1 and cost is None:
+        return _unary(call, runs[0])
+    return _costly(call, runs, cost or _one, both=both and function.name != "format")
 
 
-def _with_other(left: Run, right: Run) -> Run:
-    """Return the left of two operands. If it fails, the right one is evaluated nevertheless.
+def _one(_arguments: Sequence[Value], _result: Value) -> int:
+    return 1
 
-    That has no visible effect unless the right one ends the evaluation.
-    """
 
+def _unary(call: Callable[..., Value], only: Run) -> Run:
     def run(frame: Frame) -> Value:
         try:
-            return left(frame)
-        except EvaluationError:
-            with suppress(EvaluationError):
-                right(frame)
-            raise
+            return call(only(frame))
+        finally:
+            frame.cost += 1
 
     return run
 
@@ -85,16 +72,53 @@ def _unbroken(run: Run, *, is_list: bool) -> Run:
 _BROKEN: Final = "internal error: interface conversion: {} is not traits.Lister: missing method Add"
 
 
-def _costly(call: Callable[..., Value], runs: Sequence[Run], cost: Cost) -> Run:
+def _costly(call: Callable[..., Value], runs: Sequence[Run], cost: Cost, *, both: bool) -> Run:
+    """Return the run of a call.
+
+    Args:
+        call: the function.
+        runs: of its arguments.
+        cost: its cost.
+        both: whether the second of two arguments is evaluated even if the first fails. That has no
+            visible effect but its cost, unless the second ends the evaluation.
+    """
+
     def run(frame: Frame) -> Value:
-        arguments = [one(frame) for one in runs]
-        value = call(*arguments)
+        arguments: list[Value] = []
+        try:
+            for one in runs:
+                arguments.append(one(frame))  # noqa: PERF401 - the loop may end early
+            value = call(*arguments)
+        except EvaluationError as error:
+            if len(arguments) < len(runs):
+                arguments.append(error)
+            if both and len(arguments) < len(runs):
+                arguments.append(_value_or_error(runs[1], frame))
+            if len(arguments) == len(runs):
+                frame.cost += _of_failure(cost, arguments, error)
+            raise
         frame.cost += cost(arguments, value)
         if frame.cost > costs.LIMIT:
             raise CostLimitError
         return value
 
     return run
+
+
+def _value_or_error(run: Run, frame: Frame) -> Value:
+    try:
+        return run(frame)
+    except EvaluationError as error:
+        return error
+
+
+def _of_failure(cost: Cost, arguments: Sequence[Value], error: EvaluationError) -> int:
+    """The cost of a call that fails, or whose arguments do: an error has the size 1."""
+    try:
+        return cost(arguments, error)
+    except (AttributeError, TypeError):
+        # The arguments are not of the types that the cost depends on.
+        return 1
 
 
 def _dispatch(resolved: Resolved) -> Callable[..., Value]:
@@ -116,29 +140,18 @@ def _dispatch(resolved: Resolved) -> Callable[..., Value]:
 
 
 def _equality(_: Resolved, runs: Sequence[Run]) -> Run:
-    left, right = _with_other(*runs), runs[1]
-
-    def run(frame: Frame) -> bool:
-        one, two = left(frame), right(frame)
+    def call(one: Value, two: Value) -> bool:
         same = equal(one, two)
-        frame.cost += costs.shorter((one, two), None)
         if isinstance(same, EvaluationError):
             raise same
         return same
 
-    return run
+    return _costly(call, runs, costs.equality, both=True)
 
 
 def _difference(_: Resolved, runs: Sequence[Run]) -> Run:
-    left, right = _with_other(*runs), runs[1]
-
-    def run(frame: Frame) -> bool:
-        one, two = left(frame), right(frame)
-        frame.cost += costs.shorter((one, two), None)
-        # Values that cannot be compared are different.
-        return equal(one, two) is not True
-
-    return run
+    # Values that cannot be compared are different.
+    return _costly(lambda one, two: equal(one, two) is not True, runs, costs.shorter, both=True)
 
 
 def _not_strictly_false(_: Resolved, runs: Sequence[Run]) -> Run:

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from scheduler.kernel.cel import effort
 from scheduler.kernel.cel.errors import EvaluationError, no_such_overload
 from scheduler.kernel.cel.quantity import Quantity
 from scheduler.kernel.cel.semver import SemVer
@@ -51,16 +52,17 @@ def _method_equal(one: Value, two: Value) -> bool | EvaluationError:
 
 
 def _lists_equal(one: Value, two: Value) -> bool:
-    return (
-        type(two) in LISTS
-        and len(one) == len(two)
-        and not any(equal(mine, other) is False for mine, other in zip(one, two, strict=True))
-    )
+    if type(two) not in LISTS or len(one) != len(two):
+        return False
+    # Lists share their elements: a short expression can make one with endless ones in it.
+    effort.charge(len(one))
+    return not any(equal(mine, other) is False for mine, other in zip(one, two, strict=True))
 
 
 def _maps_equal(one: Map, two: Value) -> bool:
     if type(two) is not Map or len(one) != len(two):
         return False
+    effort.charge(len(one))
     for key, value in one.items():
         found, other = two.find(key)
         if not found or equal(value, other) is False:

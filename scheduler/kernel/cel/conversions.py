@@ -33,11 +33,11 @@ from scheduler.kernel.cel.values import (
 
 _FLOAT: Final = re.compile(
     r"[+-]?(?:inf|infinity)|nan"
-    r"|[+-]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:e[+-]?[0-9][0-9_]*)?",
+    r"|[+-]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:e[+-]?[0-9][0-9_]*)?",
     re.ASCII | re.IGNORECASE,
 )
 _HEX_FLOAT: Final = re.compile(
-    r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]{1,9}", re.ASCII | re.IGNORECASE
+    r"[+-]?0x(?:[0-9a-f]+(?:\.[0-9a-f]*)?|\.[0-9a-f]+)p[+-]?[0-9]{1,9}", re.ASCII | re.IGNORECASE
 )
 _BOOLS: Final = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "FALSE", "false", "False"), False

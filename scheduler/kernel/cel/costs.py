@@ -8,8 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from scheduler.kernel.cel import effort
 from scheduler.kernel.cel.declarations import Cost
-from scheduler.kernel.cel.values import LISTS, Map, Value, size_of
+from scheduler.kernel.cel.values import LISTS, Address, Map, Network, Value, size_of
 
 LIMIT: Final = 1_000_000
 """Cost limit of one evaluation (`CELSelectorExpressionMaxCost` in k8s.io/api resource/v1)."""
@@ -35,8 +36,12 @@ def elements(arguments: Sequence[Value], _: Value) -> int:
 
 
 def _walked(value: Value) -> int:
-    if type(value) in {str, bytes}:
+    if type(value) is str:
+        return int(len(value.encode()) * STRING_FACTOR)
+    if type(value) is bytes:
         return int(len(value) * STRING_FACTOR)
+    if type(value) in LISTS or type(value) is Map:
+        effort.charge(len(value))
     if type(value) in LISTS:
         return sum(map(_walked, value))
     if type(value) is Map:
@@ -59,6 +64,11 @@ def substring_search(arguments: Sequence[Value], _: Value) -> int:
 def shorter(arguments: Sequence[Value], _: Value) -> int:
     """A comparison, which ends where the shorter side does."""
     return math.ceil(min(map(size_of, arguments)) * STRING_FACTOR)
+
+
+def equality(arguments: Sequence[Value], _: Value) -> int:
+    """`==`: a comparison in which addresses have no length, unlike in `!=`."""
+    return 1 if type(arguments[0]) in {Address, Network} else shorter(arguments, _)
 
 
 def both(arguments: Sequence[Value], _: Value) -> int:

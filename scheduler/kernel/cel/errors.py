@@ -1,6 +1,6 @@
 """Errors of expressions: at compilation, and at evaluation on one device."""
 
-from typing import final
+from typing import Final, final
 
 from scheduler.errors import SchedulerError
 
@@ -40,6 +40,10 @@ class CostLimitError(AbortedError):
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+TOO_DEEP: Final = "expression is nested too deeply"
+"""The error where Python's limit on recursion ends what the bounds of the parser let through."""
 
 
 def no_such_overload(function: str | None = None) -> EvaluationError:

@@ -12,7 +12,7 @@ from typing import Final
 from scheduler.kernel.cel.costs import REGEX_FACTOR, STRING_FACTOR
 from scheduler.kernel.cel.declarations import function
 from scheduler.kernel.cel.network import is_url
-from scheduler.kernel.cel.values import NONE, Format, Optional, Value
+from scheduler.kernel.cel.values import NONE, Format, Optional, Value, size_of
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
@@ -113,10 +113,10 @@ _FORMATS: Final = {
     "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _as_prefix(_label_1035), 30),
     "labelValue": Format("LabelValue", _label_value, 40),
     "uri": Format("URI", _one("must be a URI", is_url), 1103),
-    "uuid": Format("uuid", _one("does not match the UUID format", _full(_UUID)), 75),
+    "uuid": Format("uuid", _one("does not match the UUID format", _full(_UUID)), 72),
     "byte": Format("byte", _one("invalid base64", _full(_BASE64)), 84),
-    "date": Format("date", _one("invalid date", _is_date), 75),
-    "datetime": Format("datetime", _one("invalid datetime", _is_datetime), 75),
+    "date": Format("date", _one("invalid date", _is_date), 72),
+    "datetime": Format("datetime", _one("invalid datetime", _is_datetime), 72),
 }
 
 
@@ -131,7 +131,7 @@ def _named(name: str) -> Optional:
 
 def _validate_cost(arguments: Sequence[Value], _: Value) -> int:
     named, text = arguments
-    walked = -(-(1 + len(text)) * STRING_FACTOR // 1)
+    walked = -(-(1 + size_of(text)) * STRING_FACTOR // 1)
     return int(walked * -(-named.size * REGEX_FACTOR // 1))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.kernel.cel import costs
+from scheduler.kernel.cel import costs, effort
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
 from scheduler.kernel.cel.numbers import double_text
 from scheduler.kernel.cel.times import duration_text, timestamp_text
@@ -22,13 +22,13 @@ from scheduler.kernel.cel.values import (
     Uint,
     Value,
     kind_of,
+    size_of,
 )
 
 _DEFAULT_PRECISION: Final = 6
 _LAST_OF_FOUR_DIGITS: Final = 0xFFFF
 _MAX_PRECISION: Final = 1000
 """Largest number of digits after the point. A double has no more, and each costs time."""
-_TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _CLAUSE: Final = re.compile(r"(?:\.(?P<precision>[0-9]*))?(?P<sign>.)?", re.ASCII | re.DOTALL)
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -123,16 +123,18 @@ def format_text(text: str, arguments: Sequence[Value]) -> str:
     Raises:
         EvaluationError: too few arguments, or one that its clause does not accept.
     """
-    written, index = [], 0
+    written: list[str] = []
+    index = length = 0
     for part in parts(text):
         if isinstance(part, str):
             written.append(part)
-            continue
-        if index >= len(arguments):
-            raise EvaluationError(f"index {index} out of range")
-        written.append(_CLAUSES[part.sign](arguments[index], part))
-        index += 1
-        if sum(map(len, written)) > costs.LIMIT:
+        else:
+            if index >= len(arguments):
+                raise EvaluationError(f"index {index} out of range")
+            written.append(_CLAUSES[part.sign](arguments[index], part))
+            index += 1
+        length += len(written[-1])
+        if length > costs.LIMIT:
             raise CostLimitError
     return "".join(written)
 
@@ -148,6 +150,7 @@ def _as_string(value: Value, clause: Clause) -> str:
 def _string(value: Value, *, top: bool, clause: Clause) -> str:
     """Write a value for `%s`; inside lists and maps texts have quotes and doubles six digits."""
     kind = type(value)
+    effort.charge(size_of(value))
     if kind in LISTS:
         inner = (_quoted(element, clause) for element in value)
         return f"[{', '.join(inner)}]"
@@ -257,12 +260,15 @@ def _fixed(value: Value, clause: Clause) -> str:
 
 
 def _scientific(value: Value, clause: Clause) -> str:
+    """`%e`: upstream takes the precision for a width, and always writes six digits."""
     number = _double(value, clause)
+    if clause.precision > costs.LIMIT:
+        raise CostLimitError
     if not math.isfinite(number):
-        return _not_finite(number)
-    mantissa, _, power = f"{number:.{_precision(clause)}e}".partition("e")
+        return _not_finite(number).rjust(clause.precision)
+    mantissa, _, power = f"{number:.{_DEFAULT_PRECISION}e}".partition("e")
     exponent = f"{int(power):03d}" if int(power) < 0 else f"{int(power):02d}"
-    return f"{mantissa}{_TIMES_TEN}{exponent.translate(_SUPERSCRIPT)}"
+    return f"{mantissa}\u00d710{exponent.translate(_SUPERSCRIPT)}".rjust(clause.precision)
 
 
 def _precision(clause: Clause) -> int:

@@ -8,10 +8,15 @@ from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from typing import Final
 
-from scheduler.kernel.cel import costs
+from scheduler.kernel.cel import costs, effort
 from scheduler.kernel.cel.comparing import COMPARABLE, compare, contains, equal
 from scheduler.kernel.cel.declarations import Function, function
-from scheduler.kernel.cel.errors import CostLimitError, EvaluationError, no_such_overload
+from scheduler.kernel.cel.errors import (
+    AbortedError,
+    CostLimitError,
+    EvaluationError,
+    no_such_overload,
+)
 from scheduler.kernel.cel.operators import add
 from scheduler.kernel.cel.values import (
     LISTS,
@@ -122,9 +127,32 @@ def _flatten(values: Value, depth: Value = 1) -> tuple[Value, ...]:
     while depth and any(type(value) in LISTS for value in flat):
         wider: list[Value] = []
         for value in flat:
+            effort.charge(len(value) if type(value) in LISTS else 1)
             wider.extend(value if type(value) in LISTS else (value,))
         flat, depth = wider, depth - 1
     return tuple(flat)
+
+
+def _flatten_cost(arguments: Sequence[Value], _: Value) -> int:
+    depth = arguments[1] if len(arguments) > 1 else 1
+    if type(depth) is not int:
+        # Upstream's cost tracker takes it for an int, whatever it is.
+        found = _GO_TYPES.get(type(depth), "*types.Err")
+        raise AbortedError(
+            f"internal error: interface conversion: ref.Val is {found}, not types.Int"
+        )
+    return int(size_of(arguments[0]) * depth) + 1 + costs.LIST
+
+
+_GO_TYPES: Final[dict[type, str]] = {
+    bool: "types.Bool",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+}
 
 
 def _sort(values: Value) -> tuple[Value, ...]:
@@ -138,6 +166,7 @@ def _sort_by(values: Value, keys: Value) -> tuple[Value, ...]:
         raise no_such_overload("@sortByAssociatedKeys")
     if not values:
         return ()
+    _affordable(keys, keys)
     if type(keys[0]) not in COMPARABLE:
         raise EvaluationError("list elements must be comparable")
     # A list of one is never compared, so nothing is wrong with it.
@@ -262,11 +291,7 @@ FUNCTIONS: Final = (
     function(
         ("list<list<T>>.flatten() list<T>", _flatten),
         ("list<dyn>.flatten(int) list<dyn>", _flatten),
-        cost=lambda arguments, _: (
-            int(size_of(arguments[0]) * (arguments[1] if len(arguments) > 1 else 1))
-            + 1
-            + costs.LIST
-        ),
+        cost=_flatten_cost,
         guarded=False,
     ),
     function(

@@ -16,8 +16,8 @@ def negated(operand: Run) -> Run:
     """`!`."""
 
     def run(frame: Frame) -> bool:
-        value = operand(frame)
         frame.cost += 1
+        value = operand(frame)
         if type(value) is not bool:
             raise no_such_overload()
         return not value
@@ -43,6 +43,16 @@ def logical(terms: Sequence[Run], *, decisive: bool) -> Run:
         if problem is not None:
             raise problem
         return not decisive
+
+    return run
+
+
+def cheaper(attribute: Run) -> Run:
+    """An attribute inside another: upstream counts its steps, not the attribute itself."""
+
+    def run(frame: Frame) -> Value:
+        frame.cost -= 1
+        return attribute(frame)
 
     return run
 
@@ -80,6 +90,7 @@ def list_of(elements: Sequence[tuple[Run, bool]], cost: int) -> Run:
     """A list of the elements' values; optional elements only if present."""
 
     def run(frame: Frame) -> tuple[Value, ...]:
+        frame.cost += cost
         found = []
         for element, optional in elements:
             value = element(frame)
@@ -90,7 +101,6 @@ def list_of(elements: Sequence[tuple[Run, bool]], cost: int) -> Run:
                     continue
                 value = usable(value.value)
             found.append(value)
-        frame.cost += cost
         return tuple(found)
 
     return run
@@ -100,6 +110,7 @@ def map_of(entries: Sequence[tuple[Run, Run, bool]], cost: int) -> Run:
     """A map; an absent optional entry removes an earlier entry of its key."""
 
     def run(frame: Frame) -> Map:
+        frame.cost += cost
         found: list[tuple[Value, Value]] = []
         for key_run, value_run, optional in entries:
             key, value = key_run(frame), value_run(frame)
@@ -111,7 +122,6 @@ def map_of(entries: Sequence[tuple[Run, Run, bool]], cost: int) -> Run:
                     continue
                 value = usable(value.value)
             found.append((key, value))
-        frame.cost += cost
         return Map(found)
 
     return run

@@ -5,11 +5,13 @@ Source: the grammar of CEL and parser.go (github.com/google/cel-go v0.26.0 parse
 
 from typing import Final, NoReturn
 
-from scheduler.kernel.cel.errors import CompileError
+from scheduler.kernel.cel.errors import TOO_DEEP, CompileError
 from scheduler.kernel.cel.lexer import Token, bytes_value, string_value, tokens
 from scheduler.kernel.cel.macros import expand
 from scheduler.kernel.cel.syntax import (
+    UNUSED,
     Call,
+    Fold,
     Ident,
     ListNode,
     Literal,
@@ -27,8 +29,10 @@ MAX_DEPTH: Final = 80
 """Largest nesting of brackets. Upstream stops at 250 of one sort of node. The bounds here keep
 everything that walks an expression far from Python's limit on recursion.
 """
-MAX_LEVELS: Final = 240
-"""Largest nesting of nodes, operators in a row included (`a + b + c` is two levels)."""
+MAX_LEVELS: Final = 200
+"""Largest nesting of nodes, operators in a row included (`a + b + c` is two levels). A variable of
+`cel.bind` is worked out inside its result, so its levels count on top.
+"""
 MAX_NODES: Final = 50_000
 """Nodes of an expression after macros: `optMap` writes its target twice."""
 _RESERVED: Final = frozenset(
@@ -81,10 +85,10 @@ def _check_size(root: Node) -> None:
     sizes: dict[int, tuple[int, int]] = {}
     for node in reversed(_distinct(root)):
         below = [sizes[id(child)] for child in children(node)]
-        sizes[id(node)] = (
-            1 + max((levels for levels, _ in below), default=0),
-            1 + sum(nodes for _, nodes in below),
-        )
+        deepest = max((levels for levels, _ in below), default=0)
+        if isinstance(node, Fold) and node.variables == (UNUSED,):
+            deepest = sizes[id(node.initial)][0] + sizes[id(node.result)][0]
+        sizes[id(node)] = 1 + deepest, 1 + sum(nodes for _, nodes in below)
         if sizes[id(node)][0] > MAX_LEVELS:
             _too_deep(node.position)
         if sizes[id(node)][1] > MAX_NODES:
@@ -114,7 +118,7 @@ def _joined(function: str, terms: list[Node]) -> Node:
 
 def _too_deep(position: int) -> NoReturn:
     raise CompileError(
-        f"expression is nested too deeply: expected at most {MAX_DEPTH} brackets and "
+        f"{TOO_DEEP}: expected at most {MAX_DEPTH} brackets and "
         f"{MAX_LEVELS} operators in each other",
         position,
     )
@@ -325,8 +329,9 @@ class _Parser:
 
 def _integer(minus: str, word: Token, low: int, high: int, name: str) -> int:
     base = 16 if word.text.startswith("0x") else 10
-    short = len(word.text.lstrip("0x")) <= MAX_DIGITS
-    number = int(minus + word.text, base) if short else high + 1
+    # Without the zeros in front: Python counts them too when it refuses long numbers.
+    digits = word.text.lstrip("0x")
+    number = int(minus + (digits or "0"), base) if len(digits) <= MAX_DIGITS else high + 1
     if not low <= number <= high:
         raise CompileError(f"invalid {name} literal", word.position)
     return number

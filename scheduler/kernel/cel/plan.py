@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.kernel.cel.errors import CompileError, EvaluationError
+from scheduler.kernel.cel.errors import AbortedError, CompileError, EvaluationError
 from scheduler.kernel.cel.reads import Frame, Run
 from scheduler.kernel.cel.syntax import Call
 from scheduler.kernel.cel.values import Value
@@ -76,6 +76,6 @@ def folded(plan: Interpretable, node: Call) -> Interpretable:
     """
     try:
         value = plan.run(Frame([], []))
-    except EvaluationError as error:
+    except (EvaluationError, AbortedError) as error:
         raise CompileError(str(error), node.position) from error
     return known(value)

@@ -16,7 +16,15 @@ from scheduler.kernel.cel.calls import RUNS, strict
 from scheduler.kernel.cel.checker import Checked, Resolved
 from scheduler.kernel.cel.comparing import contains
 from scheduler.kernel.cel.errors import CompileError, CostLimitError, EvaluationError
-from scheduler.kernel.cel.logic import conditional, list_of, logical, map_of, negated, otherwise
+from scheduler.kernel.cel.logic import (
+    cheaper,
+    conditional,
+    list_of,
+    logical,
+    map_of,
+    negated,
+    otherwise,
+)
 from scheduler.kernel.cel.loops import lazily, loop, variable_at
 from scheduler.kernel.cel.plan import NO_FRAME, Interpretable, charged, folded, joined, known
 from scheduler.kernel.cel.qualifiers import (
@@ -86,8 +94,7 @@ class Planner:
             CompileError: a constant in it cannot be evaluated.
         """
         if id(node) in self._checked.names:
-            value = self._checked.names[id(node)]
-            return known(value)
+            return known(self._checked.names[id(node)])
         match node:
             case Literal():
                 return known(node.value)
@@ -161,14 +168,14 @@ class Planner:
                 break
             operand, key, optional = link
             plans.append(key)
-            steps.append(Qualifier(key.run, optional))
+            steps.append(Qualifier(_step(key), optional))
         base = self._base(operand)
         steps.reverse()
         if not steps:
             return base
         cost = len(steps) + (1 if not test else 0) + (0 if base.is_attribute else 1) - 1
         run = presence(base.run, steps, cost) if test else chain(base.run, steps, cost)
-        return joined(run, [base, *plans], is_attribute=True)
+        return joined(run, [base, *plans], is_attribute=not test)
 
     def _optional_read(self, node: Node) -> Interpretable | None:
         """`device.attributes["domain"].?name`; None for anything else."""
@@ -288,9 +295,8 @@ class Planner:
 
     def _conditional(self, node: Call) -> Interpretable:
         condition, truthy, falsy = parts = [*map(self.plan, node.arguments)]
-        branches = {True: truthy, False: falsy}
-        wrapped = frozenset(which for which, plan in branches.items() if not plan.is_attribute)
-        runs = {which: plan.run for which, plan in branches.items()}
+        wrapped = frozenset(which for which in (True, False) if not parts[2 - which].is_attribute)
+        runs = {True: _step(truthy), False: _step(falsy)}
         run = conditional(condition.run, runs, wrapped=wrapped)
         return joined(run, parts, logic="?:", is_attribute=True)
 
@@ -326,7 +332,6 @@ class Planner:
         def run(frame: Frame) -> bool:
             found = wanted(frame)
             check_hashable(found)
-            frame.cost += len(items)
             return contains(items, found)
 
         return joined(run, plans)
@@ -388,3 +393,8 @@ class Planner:
         result = self.plan(node.result)
         self._scopes.pop()
         return joined(lazily(slot, result.run), [initial, result], constant=False)
+
+
+def _step(plan: Interpretable) -> Run:
+    """The run of a plan inside an attribute: a key, or a branch of `?:`."""
+    return cheaper(plan.run) if plan.is_attribute and plan.logic != "?:" else plan.run

@@ -6,10 +6,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kernel.cel import costs, types
+from scheduler.kernel.cel import costs, effort, types
 from scheduler.kernel.cel.checker import check
-from scheduler.kernel.cel.columns import ERROR, FALSE, TRUE, Codes, Evaluation, Known, Rows
-from scheduler.kernel.cel.errors import AbortedError, CostLimitError, EvaluationError
+from scheduler.kernel.cel.columns import ERROR, FALSE, PENDING, TRUE, Codes, Evaluation, Known, Rows
+from scheduler.kernel.cel.errors import (
+    TOO_DEEP,
+    AbortedError,
+    CompileError,
+    CostLimitError,
+    EvaluationError,
+)
 from scheduler.kernel.cel.parser import parse
 from scheduler.kernel.cel.plan import Interpretable
 from scheduler.kernel.cel.planner import Planner
@@ -19,8 +25,6 @@ from scheduler.kernel.cel.table import DeviceTable
 from scheduler.kernel.cel.validators import validate
 from scheduler.kernel.cel.values import Optional, kind_of
 
-PENDING: Final = 3
-"""The verdict of a row that the budget did not reach."""
 _NO_BOOL: Final = {
     "int": "unsupported type conversion from 'int' to bool",
     "uint": "unsupported type conversion from 'uint' to bool",
@@ -34,7 +38,7 @@ _NO_BOOL: Final = {
 }
 """Upstream's error texts for results that are no bool, by kind."""
 _FIRST: Final = 256
-"""Rows that are evaluated before the first check of the budget, if all are cheap."""
+"""Rows that are evaluated together at first, if all are cheap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class Program:
         self._reads = reads
         self._slots = slots
         self._known: dict[int, Known] = {}
+        self._first = 1 if plan.heavy else _FIRST
 
     def evaluate(
         self, table: DeviceTable, rows: Rows | None = None, *, budget: int | None = None
@@ -89,7 +94,7 @@ class Program:
             budget: cost units after which the rest is left `PENDING`; None for no bound. A unit is
                 about a node visited (`costs.py`); one device can take `costs.LIMIT` of them.
         """
-        evaluation = self._evaluation(table)
+        evaluation = self._evaluation(table, budget)
         if budget is None:
             codes = self._codes(evaluation, rows)
         else:
@@ -103,48 +108,51 @@ class Program:
             return table.unreadable[row]
         sources = Sources(table, self._reads)
         frame = Frame(sources.inputs(row), [None] * self._slots, 0, table, row)
+        effort.begin()
         try:
             self._plan.run(frame)
         except (EvaluationError, AbortedError) as problem:
             return str(problem)
+        except RecursionError:
+            return TOO_DEEP
         return str(CostLimitError()) if frame.cost > costs.LIMIT else ""
 
-    def _evaluation(self, table: DeviceTable) -> Evaluation:
-        return Evaluation(Sources(table, self._reads), self._slots, table, self._known)
+    def _evaluation(self, table: DeviceTable, budget: int | None = None) -> Evaluation:
+        return Evaluation(Sources(table, self._reads), self._slots, table, self._known, budget)
 
     def _codes(self, evaluation: Evaluation, rows: Rows | None) -> Codes:
-        try:
-            codes = evaluation.verdicts(self._plan, rows)
+        codes = evaluation.columns(self._plan, rows)
+        if evaluation.dearest > costs.LIMIT and self._plan.logic:
             # Column by column no row is known to stay below the limit: ask one by one.
-            exact = evaluation.dearest <= costs.LIMIT or self._plan.logic == ""
-        except AbortedError:
-            exact = False
-            codes = np.zeros(0, np.uint8)
-        return codes if exact else self._one_by_one(evaluation, rows)
+            return self._one_by_one(evaluation, rows)
+        if evaluation.is_partial and codes.min() == PENDING:
+            # The parts of the first row were more than the budget: no row would ever be ready.
+            codes[:1] = self._one_by_one(evaluation, np.arange(1) if rows is None else rows[:1])
+        return codes
 
     def _one_by_one(self, evaluation: Evaluation, rows: Rows | None) -> Codes:
+        """Evaluate rows until the budget is spent, but at least one."""
         each = range(len(evaluation.table)) if rows is None else rows.tolist()
-        return np.fromiter((self._one(evaluation, row) for row in each), np.uint8, len(each))
-
-    def _one(self, evaluation: Evaluation, row: int) -> int:
-        try:
-            return evaluation.one(self._plan, row)
-        except AbortedError:
-            evaluation.spent += costs.LIMIT
-            return ERROR
+        codes = np.full(len(each), PENDING, np.uint8)
+        for index, row in enumerate(each):
+            if index and evaluation.is_over:
+                break
+            codes[index] = evaluation.one(self._plan, row)
+        return codes
 
     def _within(self, evaluation: Evaluation, rows: Rows | None, budget: int) -> Codes:
         asked = np.arange(len(evaluation.table)) if rows is None else rows
         codes = np.full(asked.size, PENDING, np.uint8)
-        start, size = 0, 1 if self._plan.heavy else _FIRST
-        while start < asked.size and evaluation.spent < budget:
+        start, size = 0, self._first
+        while start < asked.size and not evaluation.is_over:
             chunk = asked[start : start + size]
-            evaluation.dearest = 0
-            codes[start : start + chunk.size] = self._codes(evaluation, chunk)
+            codes[start : start + chunk.size] = found = self._codes(evaluation, chunk)
             start += chunk.size
             # As many more as what is left pays for, if they cost what those so far did.
             left = budget - evaluation.spent
             size = max(1, min(2 * size, left * start // max(evaluation.spent, 1)))
+            if (found == PENDING).any():
+                self._first = 1
         return codes
 
     def _mark_unreadable(self, codes: Codes, table: DeviceTable, rows: Rows | None) -> None:
@@ -161,6 +169,14 @@ def compile_expression(expression: str) -> Program:
     Raises:
         CompileError: it is invalid; the error has the position and the reason.
     """
+    try:
+        return _compiled(expression)
+    except RecursionError:
+        raise CompileError(TOO_DEEP) from None
+
+
+def _compiled(expression: str) -> Program:
+    effort.begin()
     root = parse(expression)
     checked = check(root)
     validate(root, checked)

@@ -69,8 +69,9 @@ def optional_at(index: int, cost: int) -> Run:
     """Return a run that reads a property of the device as an optional."""
 
     def run(frame: Frame) -> Optional:
-        frame.cost += cost
         value = frame.inputs[index]
+        # Upstream counts steps that find something.
+        frame.cost += cost - (value is MISSING)
         return NONE if value is MISSING else Optional(value, present=True)
 
     return run
@@ -97,13 +98,16 @@ def chain(base: Run, steps: Sequence[Qualifier], cost: int) -> Run:
         optional = type(value) is Optional
         if optional:
             if not value.present:
+                frame.cost -= len(steps)
                 return value
             value = usable(round_trip(value.value))
-        for step in steps:
+        for index, step in enumerate(steps):
             optional = optional or step.optional
             key = key_of(step.key(frame))
             found, held = find(value, key)
             if not found:
+                # Upstream counts the steps that it takes, a failing one among them.
+                frame.cost -= len(steps) - index - (not optional)
                 if optional:
                     return NONE
                 raise _missing(value, key)
@@ -132,6 +136,7 @@ def presence(base: Run, steps: Sequence[Qualifier], cost: int) -> Run:
             if not found:
                 if optional or index == last:
                     return False
+                frame.cost -= last - index
                 raise _missing(value, key)
             value = held
         return True
@@ -169,7 +174,7 @@ def _index(key: Value) -> int:
     if type(key) is int:
         return key
     if type(key) is float:
-        if key.is_integer() and INT_MIN <= key < float(INT_MAX):
+        if key.is_integer() and INT_MIN < key < float(INT_MAX):
             return int(key)
     elif type(key) is Uint:
         if key <= INT_MAX:

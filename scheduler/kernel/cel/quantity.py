@@ -8,13 +8,18 @@ can be an integer, so `1.0` and `0.5Gi` are not, which expressions can observe.
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from scheduler.kernel.cel import effort
+from scheduler.kernel.cel.errors import CostLimitError
+
 _INT64: Final = 2**63
 _QUANTITY: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)",
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*+)(?:\.(?P<part>[0-9]*+))?"
+    r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)",
     re.ASCII,
 )
 _DECIMAL: Final = {
@@ -34,8 +39,14 @@ _FACTORS: Final = 18
 """Decimal digits that always fit 64 bits (`maxInt64Factors`)."""
 _FINEST: Final = -9
 """Billionths: the smallest unit of a quantity."""
-_MAX_EXPONENT: Final = 100_000
+_MAX_EXPONENT: Final = 10_000
 """Larger exponents are beyond any device, and cost time."""
+_MAX_DIGITS: Final = 10_000
+"""So are more digits."""
+_CACHED: Final = 64
+"""Longest text that is remembered: devices have no longer quantities, but expressions make them."""
+_DIGITS_OF_UNIT: Final = 64
+"""Decimal digits of an exact amount that are computed with in a unit of work."""
 FORMAT_WRONG: Final = (
     "quantities must match the regular expression "
     r"'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -60,7 +71,9 @@ class Quantity:
     def amount(self) -> Fraction:
         """The number, exactly."""
         if self.exact is not None:
+            effort.charge(self.exact.numerator.bit_length() // (3 * _DIGITS_OF_UNIT))
             return self.exact
+        effort.charge(abs(self.scale) // _DIGITS_OF_UNIT)
         return Fraction(self.value) * Fraction(10) ** self.scale
 
     def compare(self, other: "Quantity") -> int:
@@ -72,9 +85,9 @@ class Quantity:
 
     def integer(self) -> int | None:
         """The value as 64 bits (`AsInt64`), or None."""
-        if self.exact is not None or self.scale < 0:
+        if self.exact is not None or self.scale < 0 or (self.value and self.scale > _FACTORS):
             return None
-        value = self.value * 10**self.scale
+        value = self.value and self.value * 10**self.scale
         return value if -_INT64 <= value < _INT64 else None
 
     def approximate(self) -> float:
@@ -122,13 +135,17 @@ class Quantity:
         return None
 
 
-@lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity.
 
     Raises:
         ValueError: the text is none; the message is upstream's.
+        CostLimitError: it has too many digits to compute with.
     """
+    return _remembered(text) if len(text) <= _CACHED else _parsed(text)
+
+
+def _parsed(text: str) -> Quantity:
     match = _QUANTITY.fullmatch(text)
     if not text or match is None:
         raise ValueError(FORMAT_WRONG)
@@ -143,11 +160,15 @@ def parse_quantity(text: str) -> Quantity:
     else:
         room, factor, scale = _FACTORS - digits, 1, exponent
     if room >= 0 and scale - len(part) >= _FINEST:
-        value = int((whole or "0") + part) * factor
+        value = int(whole + part or "0") * factor
         return Quantity(-value if negative else value, scale - len(part))
     if not match["whole"] and not part:
         raise ValueError(NUMERIC_WRONG)
-    amount = Fraction(int((whole or "0") + part), 10 ** len(part)) * Fraction(base) ** exponent
+    if digits > _MAX_DIGITS:
+        raise CostLimitError
+    # As a decimal: Python reads no whole number of more than 4,300 digits.
+    number = int(Decimal(whole + part or "0"))
+    amount = Fraction(number, 10 ** len(part)) * Fraction(base) ** exponent
     # Upstream rounds away from zero to whole billionths, so that asking for little asks for some.
     amount = Fraction(math.ceil(amount * 10**9), 10**9)
     if is_binary:
@@ -155,12 +176,15 @@ def parse_quantity(text: str) -> Quantity:
     return Quantity(exact=-amount if negative else amount)
 
 
+_remembered: Final = lru_cache(maxsize=4096)(_parsed)
+
+
 def _suffix(text: str) -> tuple[int, int, bool]:
     if text in _DECIMAL:
         return 10, _DECIMAL[text], False
     if text in _BINARY:
         return 2, _BINARY[text], True
-    exponent = re.fullmatch(r"[eE]([+-]?[0-9]+)", text, re.ASCII)
-    if exponent is None or not -_INT64 <= (power := int(exponent[1])) < _INT64:
+    exponent = re.fullmatch(r"[eE]([+-]?)0*([0-9]{1,19})", text, re.ASCII)
+    if exponent is None or not -_INT64 <= (power := int(exponent[1] + exponent[2])) < _INT64:
         raise ValueError(SUFFIX_WRONG)
     return 10, max(-_MAX_EXPONENT, min(power, _MAX_EXPONENT)), False

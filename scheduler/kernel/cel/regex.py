@@ -7,19 +7,35 @@ several the one that the pattern prefers, as in Go.
 Source: Go's packages regexp and regexp/syntax; https://github.com/google/re2/wiki/Syntax.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from scheduler.kernel.cel.errors import CostLimitError
+from scheduler.kernel.cel import effort
+from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
 from scheduler.kernel.cel.regex_letters import Characters
-from scheduler.kernel.cel.regex_patterns import Alternation, Assertion, Pattern, Repeat, Sequence
+from scheduler.kernel.cel.regex_patterns import (
+    Alternation,
+    Assertion,
+    Pattern,
+    Repeat,
+    Sequence,
+    size,
+)
 from scheduler.kernel.cel.regex_syntax import parse_pattern
 
+MAX_LENGTH: Final = 10 * 1024
+"""Letters of a pattern: as many as an expression has. Only a computed one can be longer."""
 MAX_STATES: Final = 20_000
 """Largest number of states of a program. Go limits repetitions to 1,000, and the program's size."""
-MAX_STEPS: Final = 500_000
-"""Largest number of states followed in one search, so that a step of the engine stays short."""
+_UNITS_OF_LETTER: Final = 4
+"""Units of work to read a letter of a pattern."""
+_UNITS_OF_STATE: Final = 2
+"""Units of work to make a state."""
+_MOST_KEPT: Final = 256
+"""Largest number of remembered patterns."""
+_UNITS_KEPT: Final = 300_000
+"""Largest work of all of them together: about 20 MB of memory."""
 
 Span = tuple[int, int]
 
@@ -27,25 +43,22 @@ Span = tuple[int, int]
 class Regex:
     """A compiled pattern."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: Pattern) -> None:
         self._tests: list[Characters | Assertion | None] = []
         self._next: list[tuple[int, ...]] = []
         self._end = self._state(None, ())
-        self._start = self._build(parse_pattern(pattern), self._end)
+        self._start = self._build(pattern, self._end)
 
     def search(self, text: str, start: int = 0) -> Span | None:
         """Find the first match at or after a position; None where there is none."""
         threads: dict[int, int] = {}
         found: Span | None = None
-        steps = 0
         for position in range(start, len(text) + 1):
             if found is None:
                 self._follow(threads, self._start, position, text, position)
             if not threads:
                 break
-            steps += len(threads)
-            if steps > MAX_STEPS:
-                raise CostLimitError
+            effort.charge(len(threads))
             letter = text[position] if position < len(text) else None
             after: dict[int, int] = {}
             for state, began in threads.items():
@@ -92,8 +105,6 @@ class Regex:
                 open_states.extend(reversed(self._next[state]))
 
     def _state(self, test: Characters | Assertion | None, after: tuple[int, ...]) -> int:
-        if len(self._tests) >= MAX_STATES:
-            raise CostLimitError
         self._tests.append(test)
         self._next.append(after)
         return len(self._tests) - 1
@@ -107,7 +118,9 @@ class Regex:
                     after = self._build(part, after)
                 return after
             case Alternation():
-                return self._state(None, tuple(self._build(p, after) for p in pattern.parts))
+                # Without repetitions, as of empty parts: a state is followed once anyway.
+                starts = dict.fromkeys(self._build(part, after) for part in pattern.parts)
+                return self._state(None, tuple(starts))
             case Repeat():
                 return self._repeat(pattern, after)
 
@@ -134,12 +147,49 @@ def _preferred(body: int, after: int, *, greedy: bool) -> tuple[int, ...]:
     return (body, after) if greedy else (after, body)
 
 
-@lru_cache(maxsize=256)
+class _Kept(NamedTuple):
+    """A compiled pattern, or why it is none (empty: it is too large), and the work it took."""
+
+    regex: Regex | None
+    problem: str
+    units: int
+
+
+_KEPT: Final[OrderedDict[str, _Kept]] = OrderedDict()
+
+
 def compile_regex(pattern: str) -> Regex:
-    """Compile a pattern.
+    """Compile a pattern. Its work is counted in each evaluation, and done only once.
 
     Raises:
         EvaluationError: it is none in RE2's syntax; the text is Go's.
         CostLimitError: it is too large.
     """
-    return Regex(pattern)
+    if len(pattern) > MAX_LENGTH:
+        raise CostLimitError
+    kept = _KEPT.get(pattern)
+    if kept is None:
+        kept = _KEPT[pattern] = _compiled(pattern)
+        while len(_KEPT) > _MOST_KEPT or sum(one.units for one in _KEPT.values()) > _UNITS_KEPT:
+            _KEPT.popitem(last=False)
+    else:
+        _KEPT.move_to_end(pattern)
+        effort.charge(kept.units)
+        effort.spare(kept.units)
+    if kept.regex is not None:
+        return kept.regex
+    raise EvaluationError(kept.problem) if kept.problem else CostLimitError
+
+
+def _compiled(pattern: str) -> _Kept:
+    before = effort.counted()
+    effort.charge(len(pattern) * _UNITS_OF_LETTER)
+    try:
+        parsed = parse_pattern(pattern)
+    except EvaluationError as error:
+        return _Kept(None, str(error), effort.counted() - before)
+    states = size(parsed) + 1
+    if states > MAX_STATES:
+        return _Kept(None, "", effort.counted() - before)
+    effort.charge(states * _UNITS_OF_STATE)
+    return _Kept(Regex(parsed), "", effort.counted() - before)

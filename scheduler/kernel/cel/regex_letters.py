@@ -4,11 +4,13 @@ Source: Go's package regexp/syntax (flags `Perl`).
 """
 
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias, final
+
+from scheduler.kernel.cel import effort
 
 LAST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
@@ -34,46 +36,50 @@ POSIX: Final[dict[str, Ranges]] = {
     "word": _WORD,
     "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
 }
-CATEGORIES: Final = frozenset(
-    [
-        "L",
-        "Lu",
-        "Ll",
-        "Lt",
-        "Lm",
-        "Lo",
-        "M",
-        "Mn",
-        "Mc",
-        "Me",
-        "N",
-        "Nd",
-        "Nl",
-        "No",
-        "P",
-        "Pc",
-        "Pd",
-        "Ps",
-        "Pe",
-        "Pi",
-        "Pf",
-        "Po",
-        "S",
-        "Sm",
-        "Sc",
-        "Sk",
-        "So",
-        "Z",
-        "Zs",
-        "Zl",
-        "Zp",
-        "C",
-        "Cc",
-        "Cf",
-        "Cs",
-        "Co",
-    ]
-)
+_CATEGORIES: Final = {
+    "L": "letter",
+    "LC": "casedletter",
+    "Lu": "uppercaseletter",
+    "Ll": "lowercaseletter",
+    "Lt": "titlecaseletter",
+    "Lm": "modifierletter",
+    "Lo": "otherletter",
+    "M": "mark combiningmark",
+    "Mn": "nonspacingmark",
+    "Mc": "spacingmark",
+    "Me": "enclosingmark",
+    "N": "number",
+    "Nd": "decimalnumber digit",
+    "Nl": "letternumber",
+    "No": "othernumber",
+    "P": "punctuation punct",
+    "Pc": "connectorpunctuation",
+    "Pd": "dashpunctuation",
+    "Ps": "openpunctuation",
+    "Pe": "closepunctuation",
+    "Pi": "initialpunctuation",
+    "Pf": "finalpunctuation",
+    "Po": "otherpunctuation",
+    "S": "symbol",
+    "Sm": "mathsymbol",
+    "Sc": "currencysymbol",
+    "Sk": "modifiersymbol",
+    "So": "othersymbol",
+    "Z": "separator",
+    "Zs": "spaceseparator",
+    "Zl": "lineseparator",
+    "Zp": "paragraphseparator",
+    "C": "other",
+    "Cc": "control cntrl",
+    "Cf": "format",
+    "Cs": "surrogate",
+    "Co": "privateuse",
+    "Cn": "unassigned",
+}
+"""Unicode's categories, with their long names."""
+_CASED: Final = frozenset({"Lu", "Ll", "Lt"})
+Categories: TypeAlias = frozenset[str]
+"""Categories of two letters."""
 
 
 @final
@@ -83,8 +89,10 @@ class Characters:
 
     ranges: Ranges
     """Ordered and apart from each other."""
-    category: "Callable[[str], bool] | None" = None
-    """Besides, letters for which this holds: Unicode's categories."""
+    groups: tuple[tuple[Categories, bool], ...] = ()
+    """Besides, letters of one of these categories, or (true) of another."""
+    fold: bool = False
+    """Whether a letter has the categories of those, too, that differ from it in case only."""
     negated: bool = False
 
     def has(self, letter: str) -> bool:
@@ -92,8 +100,8 @@ class Characters:
         code = ord(letter)
         index = bisect_right(self.ranges, (code, LAST + 1)) - 1
         inside = index >= 0 and code <= self.ranges[index][1]
-        if not inside and self.category is not None:
-            inside = self.category(letter)
+        if not inside and self.groups:
+            inside = _in_groups(self.groups, _categories(letter, fold=self.fold))
         return inside is not self.negated
 
 
@@ -128,33 +136,69 @@ def _fold(letter: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _folds() -> dict[str, tuple[int, ...]]:
-    """By folded letter, all letters that are equal to it where case does not matter."""
+def _orbits() -> tuple[list[int], dict[int, tuple[int, ...]]]:
+    """All letters that have others which differ in case only, in order; by letter, all of these."""
     found: dict[str, list[int]] = {}
     for code in range(0x1E944):
         if code not in _SURROGATES:
             found.setdefault(_fold(chr(code)), []).append(code)
-    return {key: tuple(codes) for key, codes in found.items() if len(codes) > 1}
+    orbits = {code: tuple(codes) for codes in found.values() if len(codes) > 1 for code in codes}
+    return sorted(orbits), orbits
 
 
 def folded(ranges: Ranges) -> Ranges:
     """The letters in the ranges and those that differ from them in case only."""
+    cased, orbits = _orbits()
     more = list(ranges)
-    for codes in _folds().values():
-        if any(start <= code <= end for code in codes for start, end in ranges):
-            more.extend((code, code) for code in codes)
+    for start, end in ranges:
+        codes = cased[bisect_left(cased, start) : bisect_right(cased, end)]
+        effort.charge(len(codes))
+        more.extend((other, other) for code in codes for other in orbits[code])
     return merged(more)
 
 
-def category_of(name: str, *, fold: bool) -> Callable[[str], bool]:
-    """Return the predicate of a Unicode category; `fold` ignores case."""
+@lru_cache(maxsize=4096)
+def folded_letter(code: int) -> Ranges:
+    """A letter and those that differ from it in case only."""
+    return merged((other, other) for other in _orbits()[1].get(code, (code,)))
 
-    def inside(letter: str) -> bool:
-        if unicodedata.category(letter).startswith(name):
-            return True
-        return fold and any(
-            unicodedata.category(chr(code)).startswith(name)
-            for code in _folds().get(_fold(letter), ())
-        )
 
-    return inside
+@lru_cache(maxsize=4096)
+def _categories(letter: str, *, fold: bool) -> Categories:
+    codes = _orbits()[1].get(ord(letter), ()) if fold else ()
+    return frozenset(map(unicodedata.category, (letter, *map(chr, codes))))
+
+
+@lru_cache(maxsize=4096)
+def _in_groups(groups: tuple[tuple[Categories, bool], ...], found: Categories) -> bool:
+    return any(names.isdisjoint(found) is negated for names, negated in groups)
+
+
+def _plain(name: str) -> str:
+    """A name as Go compares it: without case, spaces, underscores and minuses."""
+    return name.lower().translate(_IGNORED)
+
+
+_IGNORED: Final = str.maketrans("", "", " _-")
+_ALL: Final = frozenset(name for name in _CATEGORIES if len(name) == len("Lu")) - {"LC"}
+_NAMED: Final[dict[str, Categories]] = {"assigned": _ALL - {"Cn"}} | {
+    plain: _CASED if name == "LC" else frozenset(one for one in _ALL if one.startswith(name))
+    for name, long in _CATEGORIES.items()
+    for plain in (name.lower(), *long.split())
+}
+
+
+def property_of(name: str, *, fold: bool) -> Characters | None:
+    """The letters with a property of Unicode; None where there is none of this name.
+
+    Args:
+        name: a category, long or short, or one of `Any`, `ASCII` and `Assigned`.
+        fold: whether case does not matter.
+    """
+    plain = _plain(name)
+    if plain == "any":
+        return Characters(((0, LAST),))
+    if plain == "ascii":
+        return Characters(folded(POSIX["ascii"]) if fold else POSIX["ascii"])
+    names = _NAMED.get(plain)
+    return None if names is None else Characters((), ((names, False),), fold)

@@ -40,6 +40,8 @@ class Repeat:
     least: int
     most: int | None
     greedy: bool
+    times: int
+    """Repetitions of its innermost part."""
 
 
 Pattern: TypeAlias = Characters | Assertion | Sequence | Alternation | Repeat
@@ -65,13 +67,34 @@ BOUNDARY: Final = Assertion(_at_boundary)
 NO_BOUNDARY: Final = Assertion(lambda text, index: not _at_boundary(text, index))
 
 
+def size(pattern: Pattern) -> int:
+    """Number of states of the program of a pattern; an empty part counts as one."""
+    match pattern:
+        case Repeat(most=None):
+            return max(pattern.least, 1) * size(pattern.part) + 1
+        case Repeat():
+            optional = (pattern.most or 0) - pattern.least
+            return (pattern.least + optional) * size(pattern.part) + optional
+        case Sequence():
+            return sum(map(size, pattern.parts)) or 1
+        case Alternation():
+            return sum(map(size, pattern.parts)) + 1
+        case _:
+            return 1
+
+
 def repetitions(pattern: Pattern) -> int:
     """Largest number of repetitions of the innermost part; nested repetitions are multiplied."""
     match pattern:
         case Repeat():
-            times = pattern.least if pattern.most is None else pattern.most
-            return max(times, 1) * repetitions(pattern.part)
+            return pattern.times
         case Sequence() | Alternation():
             return max(map(repetitions, pattern.parts), default=1)
         case _:
             return 1
+
+
+def repeated(part: Pattern, least: int, most: int | None, *, greedy: bool) -> Repeat:
+    """A pattern, repeated."""
+    times = max(least if most is None else most, 1) * repetitions(part)
+    return Repeat(part, least, most, greedy, times)

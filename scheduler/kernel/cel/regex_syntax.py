@@ -3,21 +3,22 @@
 Source: Go's package regexp/syntax (flags `Perl`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from scheduler.kernel.cel.errors import EvaluationError
 from scheduler.kernel.cel.regex_letters import (
-    CATEGORIES,
     LAST,
     PERL,
     POSIX,
+    Categories,
     Characters,
     Ranges,
-    category_of,
     complement,
     folded,
+    folded_letter,
     merged,
+    property_of,
 )
 from scheduler.kernel.cel.regex_patterns import (
     BEGIN,
@@ -28,9 +29,8 @@ from scheduler.kernel.cel.regex_patterns import (
     NO_BOUNDARY,
     Alternation,
     Pattern,
-    Repeat,
     Sequence,
-    repetitions,
+    repeated,
 )
 
 _MAX_REPEAT: Final = 1000
@@ -38,7 +38,6 @@ _MAX_DEPTH: Final = 60
 """Groups in each other. Go allows 1,000; patterns written by people stay far below both."""
 _OCTAL_DIGITS: Final = 3
 _HEX_DIGITS: Final = 2
-_MAX_HEX_DIGITS: Final = 12
 
 
 _ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
@@ -66,7 +65,6 @@ class _Parser:
         self._text = text
         self._at = 0
         self._flags = _Flags()
-        self._names: set[str] = set()
         self._depth = 0
 
     def whole(self) -> Pattern:
@@ -126,8 +124,7 @@ class _Parser:
                 return self._literal(ord(letter))
 
     def _literal(self, code: int) -> Characters:
-        ranges: Ranges = ((code, code),)
-        return Characters(folded(ranges) if self._flags.fold else ranges)
+        return Characters(folded_letter(code) if self._flags.fold else ((code, code),))
 
     def _repeated(self, part: Pattern) -> Pattern:
         before = ""
@@ -142,8 +139,8 @@ class _Parser:
             written = self._text[operator_start : self._at]
             if before:
                 raise _error("invalid nested repetition operator", before + written)
-            part = Repeat(part, least, most, greedy)
-            if repetitions(part) > _MAX_REPEAT:
+            part = repeated(part, least, most, greedy=greedy)
+            if part.times > _MAX_REPEAT:
                 raise _error("invalid repeat count", written)
             before = written
 
@@ -193,9 +190,6 @@ class _Parser:
             ):
                 shown = self._text[start : end + 1] if end >= 0 else self._text[start:]
                 raise _error("invalid named capture", shown)
-            if name in self._names:
-                raise _error("duplicate capture group name", name)
-            self._names.add(name)
             self._at = end + 1
             return True
         return self._flag_letters(start)
@@ -267,12 +261,10 @@ class _Parser:
             name, self._at = self._text[self._at : end], end + 1
         negated = (letter == "P") is not name.startswith("^")
         name = name.removeprefix("^")
-        if name == "Any":
-            return Characters(((0, LAST),), negated=negated)
-        if name not in CATEGORIES:
+        found = property_of(name, fold=self._flags.fold)
+        if found is None:
             raise _error("invalid character class range", self._text[start : self._at])
-        fold = self._flags.fold
-        return Characters((), category_of(name, fold=fold), negated=negated)
+        return replace(found, negated=negated)
 
     def _escaped_code(self) -> int:
         start = self._at - 1
@@ -303,13 +295,14 @@ class _Parser:
             end = self._text.find("}", self._at)
             digits = self._text[self._at : end] if end >= 0 else ""
             self._at = end + 1 if end >= 0 else len(self._text)
+            digits = digits.lstrip("0") or digits[:1]
         else:
             digits = self._text[self._at : self._at + 2]
             self._at += len(digits)
             digits = digits if len(digits) == _HEX_DIGITS else ""
         valid = (
             digits
-            and len(digits) < _MAX_HEX_DIGITS
+            and len(digits) <= len(f"{LAST:x}")
             and all(c in "0123456789abcdefABCDEF" for c in digits)
         )
         code = int(digits, 16) if valid else LAST + 1
@@ -321,39 +314,34 @@ class _Parser:
         start = self._at - 1
         negated = self._accept("^")
         ranges: list[tuple[int, int]] = []
-        others: list[Characters] = []
+        groups: list[tuple[Categories, bool]] = []
         first = True
         while first or not self._peek("]"):
             if self._at >= len(self._text):
                 raise _error("missing closing ]", self._text[start:])
             first = False
-            self._class_item(ranges, others, start)
+            self._class_item(ranges, groups, start)
         self._at += 1
         found = merged(ranges)
         found = folded(found) if self._flags.fold else found
-        if not others:
-            return Characters(found, negated=negated)
-        return Characters(found, lambda letter: any(o.has(letter) for o in others), negated)
+        return Characters(found, tuple(dict.fromkeys(groups)), self._flags.fold, negated)
 
     def _class_item(
-        self, ranges: list[tuple[int, int]], others: list[Characters], start: int
+        self,
+        ranges: list[tuple[int, int]],
+        groups: list[tuple[Categories, bool]],
+        start: int,
     ) -> None:
         if self._peek("[:") and (end := self._text.find(":]", self._at + 2)) >= 0:
-            name = self._text[self._at + 2 : end]
-            plain = name.removeprefix("^")
-            if plain not in POSIX:
-                raise _error("invalid character class range", self._text[self._at : end + 2])
-            self._at = end + 2
-            posix = POSIX[plain]
-            if name != plain:
-                posix = complement(folded(posix) if self._flags.fold else posix)
-            ranges.extend(posix)
+            ranges.extend(self._posix(end))
             return
         if self._peek("\\") and self._at + 1 < len(self._text):
             self._at += 1
             found = self._escaped_class()
             if found is not None:
-                others.append(found)
+                groups.extend((names, found.negated) for names, _ in found.groups)
+                if not found.groups:
+                    ranges.extend(complement(found.ranges) if found.negated else found.ranges)
                 return
             self._at -= 1
         item_start = self._at
@@ -369,6 +357,17 @@ class _Parser:
             if high < low:
                 raise _error("invalid character class range", self._text[item_start : self._at])
         ranges.append((low, high))
+
+    def _posix(self, end: int) -> Ranges:
+        name = self._text[self._at + 2 : end]
+        plain = name.removeprefix("^")
+        if plain not in POSIX:
+            raise _error("invalid character class range", self._text[self._at : end + 2])
+        self._at = end + 2
+        posix = POSIX[plain]
+        if name == plain:
+            return posix
+        return complement(folded(posix) if self._flags.fold else posix)
 
     def _class_letter(self, start: int) -> int:
         if self._at >= len(self._text):

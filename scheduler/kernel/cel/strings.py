@@ -100,7 +100,9 @@ def _last_index_of_from(text: str, part: str, offset: int) -> int:
         raise _out_of_range(offset)
     if offset >= len(text):
         return -1
-    return text.rfind(part, 0, offset + len(part))
+    # Backwards Python compares each place letter by letter; forwards it skips.
+    found = text[: offset + len(part)][::-1].find(part[::-1])
+    return -1 if found < 0 else min(offset, len(text) - len(part)) - found
 
 
 def _replace(text: str, old: str, new: str, limit: int = -1) -> str:

@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from fractions import Fraction
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from scheduler.kernel.cel import effort
 from scheduler.kernel.cel.declarations import Function, function
 from scheduler.kernel.cel.errors import EvaluationError
-from scheduler.kernel.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, Value
+from scheduler.kernel.cel.values import INT_MAX, INT_MIN, MAX_DIGITS, Duration, Timestamp, Value
 
 _SECOND: Final = 10**9
 _FIRST: Final = -62135596800
@@ -39,8 +39,6 @@ _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d{1,2}):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))",
     re.ASCII,
 )
-_MAX_TEXT: Final = 1000
-"""Longer texts are no duration or timestamp that anything writes."""
 
 
 def checked_duration(nanoseconds: int) -> Duration:
@@ -50,7 +48,7 @@ def checked_duration(nanoseconds: int) -> Duration:
         EvaluationError: 64 bits do not hold it.
     """
     if not INT_MIN <= nanoseconds <= INT_MAX:
-        raise EvaluationError("duration overflow")
+        raise EvaluationError("integer overflow")
     return Duration(nanoseconds)
 
 
@@ -75,18 +73,32 @@ def parse_duration(text: str) -> Duration:
     sign, rest = ("-", text[1:]) if text[:1] == "-" else ("", text.removeprefix("+"))
     if rest == "0":
         return Duration(0)
+    effort.charge(len(text))
     total, position = 0, 0
     while position < len(rest):
         match = _PART.match(rest, position)
-        if match is None or not (match[1] or match[2]) or len(text) > _MAX_TEXT:
+        if match is None or not (match[1] or match[2]):
             raise failed
-        whole, part, unit = match[1] or "0", match[2] or "", _UNITS[match[3]]
-        total += int(whole) * unit + int(Fraction(int(part or "0") * unit, 10 ** len(part)))
+        whole, unit = match[1].lstrip("0"), _UNITS[match[3]]
+        if len(whole) > MAX_DIGITS:
+            raise failed
+        total += int(whole or "0") * unit + _part_of(unit, match[2] or "")
         position = match.end()
     total = -total if sign else total
     if not rest or not INT_MIN <= total <= INT_MAX:
         raise failed
     return Duration(total)
+
+
+def _part_of(unit: int, digits: str) -> int:
+    """A fraction of a unit, in nanoseconds: of the digits that 64 bits hold, as a double."""
+    number, scale = 0, 1.0
+    for digit in digits[:MAX_DIGITS]:
+        longer = number * 10 + int(digit)
+        if number > INT_MAX // 10 or longer > INT_MAX + 1:
+            break
+        number, scale = longer, scale * 10
+    return int(float(number) * (float(unit) / scale))
 
 
 def parse_timestamp(text: str) -> Timestamp:
@@ -96,7 +108,7 @@ def parse_timestamp(text: str) -> Timestamp:
         EvaluationError: the text is none.
     """
     failed = EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
-    match = _MOMENT.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    match = _MOMENT.fullmatch(text)
     if match is None:
         raise failed
     year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
@@ -181,7 +193,8 @@ def _offset(name: str, seconds: int) -> int:
         hours, _, minutes = name.partition(":")
         parts = [_atoi(hours), _atoi(minutes)]
         return 60 * (parts[0] * 60 + (-parts[1] if name[:1] == "-" else parts[1]))
-    if name in {"", "UTC"}:
+    # kube-scheduler's own image has no other local zone.
+    if name in {"", "UTC", "Local"}:
         return 0
     try:
         zone = ZoneInfo(name)

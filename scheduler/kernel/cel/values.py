@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
 from scheduler.kernel.cel.errors import EvaluationError, UnhashableError
+from scheduler.kernel.cel.numbers import double_text
 from scheduler.kernel.cel.quantity import Quantity
 from scheduler.kernel.cel.semver import SemVer
 
@@ -270,6 +271,8 @@ def shown(value: Value) -> str:
     """A value inside an error text, as Go's `%v` prints it."""
     if type(value) is bool:
         return "true" if value else "false"
+    if type(value) is float:
+        return double_text(value)
     if value is None:
         return "NULL_VALUE"
     return str(value)

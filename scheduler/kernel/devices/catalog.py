@@ -11,6 +11,7 @@ from weakref import WeakSet
 import numpy as np
 
 from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.limits import exceeded_limit_of_claims
 from scheduler.kernel.cel import TRUE
 from scheduler.kernel.devices.allocator import Allocator
 from scheduler.kernel.devices.constraints import Attributes
@@ -19,6 +20,7 @@ from scheduler.kernel.devices.findings import Examination, Findings
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Places
 from scheduler.kernel.devices.plan import AllocationPlan, key_of, plan_of, selectors_of_class
+from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.devices.selectors import Compile, Selectors
 from scheduler.kernel.devices.table import SliceTable, slices_like
 from scheduler.kernel.devices.usage import Usage
@@ -116,11 +118,17 @@ class Devices:
         """Return the allocator for claims without an allocation, on the nodes of a snapshot.
 
         It is valid until anything changes.
+
+        Raises:
+            AllocationError: the claims exceed a limit.
         """
         self.places.refresh(snapshot)
         key = key_of(claims)
         found = self._allocators.get(key)
         if found is None:
+            too_much = exceeded_limit_of_claims(claims, self.classes)
+            if too_much:
+                raise AllocationError(too_much)
             plan = plan_of(claims, self.classes)
             found = self._allocators[key] = Allocator(plan, self._judging(plan), self.places)
             if len(self._allocators) > _MAX_ALLOCATORS:

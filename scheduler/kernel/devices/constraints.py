@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.devices import Device, DeviceConstraint
+from scheduler.api.limits import MAX_ATTRIBUTES
 from scheduler.kernel.devices.plan import RequestData
 from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.snapshot.interning import Interner
@@ -20,7 +21,6 @@ MISSING: Final = -1
 """Stands for the value of an attribute that a device does not have."""
 
 _Value: TypeAlias = tuple[str, bool | int | str]
-_MAX_ATTRIBUTES: Final = 64
 _SPARE_VALUES: Final = 64
 """Up to this many unused values are kept."""
 
@@ -38,7 +38,10 @@ class ValueColumn(NamedTuple):
 
 
 class Attributes:
-    """The values of the attributes that constraints name, in columns."""
+    """The values of the attributes that constraints name, in columns.
+
+    The columns for one pod are kept together: the least recently used is dropped first.
+    """
 
     def __init__(self, table: SliceTable) -> None:
         self._table = table
@@ -51,7 +54,7 @@ class Attributes:
         if found is None or found.is_mostly_unused:
             found = _AttributeColumn(name, next(self._numberings))
         self._columns[name] = found
-        if len(self._columns) > _MAX_ATTRIBUTES:
+        if len(self._columns) > MAX_ATTRIBUTES:
             del self._columns[next(iter(self._columns))]
         return ValueColumn(found.numbering, found.caught_up(self._table))
 

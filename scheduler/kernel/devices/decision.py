@@ -144,7 +144,7 @@ class DeviceDecision:
         """Per given row the reasons that reject it, as of `REASONS`.
 
         Raises:
-            AllocationError: the claims are faulty, whatever the node.
+            AllocationError: the claims are faulty or exceed a limit, whatever the node.
         """
         self._judge_new(rows)
         found: Bits = self._bits[rows]
@@ -342,8 +342,8 @@ class DeviceDecision:
     def _case(self, resources: frozenset[str]) -> int:
         number = self._by_resources.get(resources)
         if number is None:
-            number = self._by_resources[resources] = len(self._cases)
             self._cases.append(self._new_case(resources))
+            number = self._by_resources[resources] = len(self._cases) - 1
         return number
 
     def _new_case(self, resources: frozenset[str]) -> _Case:

@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresource
 createRequestsAndMappings, createResourceRequestAndMappings, partitionContainerIndices.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from scheduler.api.devices import (
     EXACT_COUNT,
+    MAX_RESULTS,
     DeviceClaim,
     DeviceRequest,
     ExactDeviceRequest,
@@ -79,7 +80,8 @@ def requests_and_mappings(
 ) -> tuple[tuple[DeviceRequest, ...], tuple[RequestMapping, ...]]:
     """Build the claim's requests, and the mapping of containers to them.
 
-    Init containers that end before another container begins may reuse its devices.
+    Init containers that end before another container begins may reuse its devices. A claim for more
+    devices than one can have gets no mapping.
 
     Args:
         spec: the specification of the pod.
@@ -87,37 +89,37 @@ def requests_and_mappings(
         classes: the device classes of extended resources.
     """
     containers = (*spec.init_containers, *spec.containers)
-    short = [i for i, c in enumerate(spec.init_containers) if c.restart_policy != "Always"]
-    long = [i for i in range(len(containers)) if i not in short]
+    short = {i for i, c in enumerate(spec.init_containers) if c.restart_policy != "Always"}
+    asked = [
+        {name: f"container-{i}-request-{place}" for place, name in enumerate(sorted(names))}
+        for i, names in enumerate(container.resources.requests for container in containers)
+    ]
     requests: list[_Request] = []
     mappings: list[RequestMapping] = []
+    devices = 0
     for resource in sorted(resources):
         device_class = classes.class_of(resource)
         if device_class is None:
             continue
-        of_long: dict[int, _Request] = {}
-        of_short: list[_Request] = []
-        for_short: list[RequestMapping] = []
-        for i in long:
-            request, found = _request(i, containers[i], resource, device_class.metadata.name, ())
-            mappings.extend(found)
-            if request is not None:
-                of_long[i] = request
-        for i in short:
-            reusable = [of_long[j] for j in sorted(of_long) if j >= i]
-            request, found = _request(
-                i, containers[i], resource, device_class.metadata.name, reusable
-            )
-            for_short.extend(found)
-            if request is not None:
-                of_short.append(request)
-        if of_short:
-            largest = max(of_short, key=lambda each: each.devices)
-            names = {each.name for each in of_short}
-            for_short = [_renamed(each, names, largest.name) for each in for_short]
-            requests.append(largest)
-        mappings.extend(for_short)
-        requests.extend(of_long.values())
+        whole = {
+            i: _Request(asked[i][resource], device_class.metadata.name, amount)
+            for i, container in enumerate(containers)
+            if (amount := _amount(container, resource))
+        }
+        rests = _rests(whole, short)
+        largest = [max(rests, key=lambda each: each.devices)] if rests else []
+        of_long = {i: request for i, request in whole.items() if i not in short}
+        found = [*largest, *of_long.values()]
+        requests += found
+        devices += sum(request.devices for request in found)
+        if devices > MAX_RESULTS:
+            continue
+        names = [(i, request.name) for i, request in of_long.items()]
+        for i in sorted(whole.keys() - of_long.keys()):
+            names += [(i, name) for name in _names_for(i, whole[i].devices, of_long, largest)]
+        mappings += [RequestMapping(containers[i].name, resource, name) for i, name in names]
+    if devices > MAX_RESULTS:
+        mappings.clear()
     return tuple(map(_as_written, sorted(requests))), tuple(mappings)
 
 
@@ -149,33 +151,47 @@ def body_of(pod: PodInfo, claim: ResourceClaim) -> Mapping[str, object]:
     }
 
 
-def _request(
-    index: int,
-    container: Container,
-    resource: str,
-    class_name: str,
-    reusable: Sequence[_Request],
-) -> tuple[_Request | None, list[RequestMapping]]:
-    """Build a container's request for devices beyond the reusable ones, and its mappings."""
+def _amount(container: Container, resource: str) -> int:
+    """The devices that a container requests for a resource."""
     asked = container.resources.requests
     amount = parse(asked[resource]) if resource in asked else 0
-    if amount == 0 or amount != int(amount):
-        return None, []
-    found: list[RequestMapping] = []
-    missing = int(amount)
-    for request in reusable:
-        missing -= request.devices
-        found.append(RequestMapping(container.name, resource, request.name))
-        if missing <= 0:
-            return None, found
-    name = f"container-{index}-request-{sorted(asked).index(resource)}"
-    found.append(RequestMapping(container.name, resource, name))
-    return _Request(name, class_name, missing), found
+    return int(amount) if amount == int(amount) else 0
 
 
-def _renamed(mapping: RequestMapping, names: set[str], name: str) -> RequestMapping:
-    """The mapping, redirected to the request that replaces all of these."""
-    return replace(mapping, request_name=name) if mapping.request_name in names else mapping
+def _rests(whole: Mapping[int, _Request], short: Collection[int]) -> list[_Request]:
+    """The requests of short-lived containers for devices that no later container has.
+
+    Args:
+        whole: by container, its request without reuse.
+        short: the containers that end before later ones begin.
+    """
+    found: list[_Request] = []
+    later = 0
+    for i, request in reversed(list(whole.items())):
+        if i not in short:
+            later += request.devices
+        elif request.devices > later:
+            found.append(request._replace(devices=request.devices - later))
+    return found[::-1]
+
+
+def _names_for(
+    i: int, devices: int, of_long: Mapping[int, _Request], largest: Sequence[_Request]
+) -> Iterator[str]:
+    """The names of the requests whose devices a short-lived container gets.
+
+    Args:
+        i: the container.
+        devices: the number of devices that it requests.
+        of_long: by container, the requests of those that run to the end.
+        largest: the request for the devices that no later container has, if any.
+    """
+    for j, request in of_long.items():
+        if j > i and devices > 0:
+            devices -= request.devices
+            yield request.name
+    if devices > 0:
+        yield from (request.name for request in largest)
 
 
 def _as_written(request: _Request) -> DeviceRequest:

@@ -5,7 +5,8 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from hashlib import sha256
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -27,6 +28,10 @@ from scheduler.api.taints import Tolerations
 from scheduler.kernel.devices.selectors import SelectorExpression
 
 Classes: TypeAlias = Mapping[str, DeviceClass]
+
+_MAX_KEY: Final = 1024
+"""Larger claims have a digest as key."""
+_encoder: Final = msgspec.json.Encoder()
 
 
 class RequestData:
@@ -195,10 +200,17 @@ def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> AllocationPlan
 
 def key_of(claims: Sequence[ResourceClaim]) -> bytes:
     """A key that is equal for claims with equal requests, whatever their names."""
-    return b"\n".join(
-        msgspec.json.encode((claim.spec.devices.requests, claim.spec.devices.constraints))
-        for claim in claims
-    )
+    known: dict[int, bytes] = {}
+    keys = []
+    for claim in claims:
+        # A pod may name one large claim many times.
+        key = known.get(id(claim))
+        if key is None:
+            devices = claim.spec.devices
+            text = _encoder.encode((devices.requests, devices.constraints))
+            key = known[id(claim)] = text if len(text) <= _MAX_KEY else sha256(text).digest()
+        keys.append(key)
+    return b"\n".join(keys)
 
 
 def selectors_of_class(device_class: DeviceClass) -> list[SelectorExpression]:

@@ -6,11 +6,12 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.limits import MAX_SELECTORS
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE, Program
 from scheduler.kernel.devices.pools import Rows
@@ -18,10 +19,6 @@ from scheduler.kernel.devices.table import SliceTable
 
 Codes: TypeAlias = NDArray[np.uint8]
 """Per device `FALSE`, `TRUE`, `ERROR`, or `PENDING`: not evaluated yet."""
-
-_MAX_EXPRESSIONS: Final = 256
-"""Largest number of cached expressions; the least recently used is evicted first."""
-
 
 Compile: TypeAlias = Callable[[str], Program]
 """Makes a program of an expression.
@@ -59,6 +56,8 @@ class _Judged:
 class Selectors:
     """Verdicts by expression, for one table of devices.
 
+    Those for one pod are kept together: the least recently used is evicted first.
+
     Attributes:
         compile_expression: the compiler.
     """
@@ -93,7 +92,7 @@ class Selectors:
         judged = self._judged.get(expression)
         if judged is None:
             judged = self._judged[expression] = self._compiled(expression)
-            if len(self._judged) > _MAX_EXPRESSIONS:
+            if len(self._judged) > MAX_SELECTORS:
                 self._judged.popitem(last=False)
         else:
             self._judged.move_to_end(expression)

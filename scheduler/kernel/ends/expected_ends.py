@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.config.duration import parse_duration
+from scheduler.config.duration import MAX_LENGTH, parse_duration
 from scheduler.kernel.ends.run_durations import RunDurations
 from scheduler.kernel.ends.times import seconds_of
 
@@ -100,8 +100,10 @@ def unread_annotation(pod: PodInfo) -> str:
     annotations = pod.pod.metadata.annotations
     if annotations.expected_end and seconds_of(annotations.expected_end) is None:
         return f"stowage.dev/expected-end: {annotations.expected_end}"
-    if annotations.expected_duration and parse_duration(annotations.expected_duration) is None:
-        return f"stowage.dev/expected-duration: {annotations.expected_duration}"
+    text = annotations.expected_duration
+    if text and parse_duration(text) is None:
+        cut = f"{text[:MAX_LENGTH]}... (longer than {MAX_LENGTH} characters)"
+        return f"stowage.dev/expected-duration: {text if len(text) <= MAX_LENGTH else cut}"
     return ""
 
 

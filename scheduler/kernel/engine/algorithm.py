@@ -82,7 +82,7 @@ class SchedulingAlgorithm:
         Raises:
             PluginError: a plugin failed.
         """
-        too_much = exceeded_limit(pod.shape)
+        too_much = exceeded_limit(pod)
         if too_much:
             return Failure(too_much, is_rejection=True)
         if not snapshot.table.count:

@@ -83,6 +83,7 @@ class EngineState(msgspec.Struct):
         inbox: events that plugins posted, to be handled after the current event.
         groups: the pod groups; None where no profile schedules any.
         next_audited: the row at which the next audit begins.
+        audited_at: the second of the last audit.
     """
 
     frameworks: Mapping[str, Framework]
@@ -106,6 +107,7 @@ class EngineState(msgspec.Struct):
     inbox: deque[Event]
     groups: PodGroups | None = None
     next_audited: int = 0
+    audited_at: int = -1
 
     @property
     def now(self) -> float:
@@ -119,6 +121,12 @@ class EngineState(msgspec.Struct):
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its group."""
         return bool(pod.group_name) and self.frameworks[pod.spec.scheduler_name].is_member(pod)
+
+    def is_held(self, pod: PodInfo) -> bool:
+        """Whether a pod is of a group that lacks members, or its object."""
+        if self.groups is None or not pod.group_name:
+            return False
+        return bool(self.groups.why_held(pod.namespace, pod.group_name))
 
     def order_of(self, queued: QueuedPodInfo) -> tuple[str, Any]:
         """The place of a pod in the queue's order; smaller goes first.
@@ -144,7 +152,13 @@ class EngineState(msgspec.Struct):
             self._notify_rebuilt(rebuilt)
 
     def audit(self) -> None:
-        """Compare a few rows of the snapshot with the cache; rebuild it if they differ."""
+        """Compare a few rows of the snapshot with the cache; rebuild it if they differ.
+
+        This happens once a second: timers may bring more ticks.
+        """
+        if self.audited_at == (second := int(self.now)):
+            return
+        self.audited_at = second
         rows = min(AUDITED_ROWS, max(1, AUDITED_COUNTS // (1 + self.snapshot.counted_classes)))
         found = compare_rows(self.cache, self.snapshot, self.next_audited, rows)
         self.next_audited = found.next_row

@@ -254,6 +254,9 @@ class PodEventHandlers:
         start = core.stopwatch()
         core.queue.update(old, new)
         self._nomination_changed(old, new)
+        if new.pod.status.nominated_node_name and core.is_held(new):
+            # No attempt would use the room, and the write that clears the status may have failed.
+            self._preemption_executor.clear_nominations((new,))
         seconds = core.stopwatch() - start
         core.metrics.event_handling_duration[UNSCHEDULED_POD_UPDATE.label].observe(seconds)
         for event in pod_scheduling_properties_change(old, new):

@@ -168,6 +168,8 @@ class GroupsAsking:
 
     def asks_about_victims(self, member: Member, candidates: Sequence[Candidate]) -> bool:
         """Ask extenders about the victims of a member; return whether an answer must be awaited."""
+        if not self._core.extenders.about_candidates(member.attempt.pod):
+            return False
         self._under_way = member
         self._calls.take_turn_at_once(member.attempt)
         return self._calls.ask_about_candidates(member.attempt, candidates)

@@ -113,6 +113,8 @@ class PodGroupCycle:
         known = self._known(first.pod_info)
         # 1. All members that wait and are not gated, the most important one first.
         popped = [first] if known is None else self._popped(first, known)
+        if not popped:
+            return 0
         # 2. Members that need no node drop out. The others have one place in the queue's order.
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
         order = self._core.order_of(popped[0])
@@ -191,9 +193,10 @@ class PodGroupCycle:
         (reason, message), found = yield from self._ended(members, choice, known)
         is_scheduled = reason == SCHEDULED
         is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
+        is_open = is_outdated or choice.is_partial
         # Failed members are unreserved in reverse order.
         in_order = members if is_scheduled else reversed(members)
-        yield from self._settle(in_order, again=is_outdated)
+        yield from self._settle(in_order, again=is_open)
         core.metrics.pod_groups.attempt_ended(
             _result(found, reason, message), profile.scheduler_name, core.stopwatch() - start
         )
@@ -216,9 +219,21 @@ class PodGroupCycle:
         return None if groups is None else groups.of_pod(pod)
 
     def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
-        """The pod that was popped, and the other members, in the order of their turns."""
-        uid, waiting = first.pod_info.uid, known.waiting
-        others = self._core.queue.pop_with(other for other in waiting if other != uid)
+        """The pod that was popped, and the other members, in the order of their turns.
+
+        None are tried while others of the gang back off, else each new member would cost an attempt
+        of all. A new member of a gang that only lacked members is tried, if the attempt was short.
+        Once enough members have nodes, the others need not wait for those that back off.
+        """
+        uid, waiting, queue = first.pod_info.uid, known.waiting, self._core.queue
+        has_quorum, last = known.has_quorum(), known.last
+        may_help = not has_quorum and last is not None and not last.lacking
+        backing_off = queue.backing_off(first, waiting, may_help=may_help)
+        others = queue.pop_with(each for each in waiting if each != uid and each not in backing_off)
+        if backing_off and not has_quorum:
+            for each in (first, *others):
+                queue.put_back(each, max(backing_off.values()))
+            return []
         arrival = {uid: at for at, uid in enumerate(waiting)}
         return sorted(
             [first, *others],
@@ -262,7 +277,7 @@ class PodGroupCycle:
             return found
         # No pod is evicted for a group that may not be tried now: it changed since the last check.
         is_tried = not all(each.has_left for each in members)
-        return CHANGED if not is_tried or self._is_held(members[0].attempt.pod) else found
+        return CHANGED if not is_tried or self._core.is_held(members[0].attempt.pod) else found
 
     def _make_room(
         self,
@@ -340,7 +355,9 @@ class PodGroupCycle:
             if member.has_left:
                 continue
             if member.failure is None:
+                self._core.waiting.deciding = member.attempt.pod.uid
                 self._failures.guarded(member.attempt, lambda: self._start(member))  # noqa: B023
+                self._core.waiting.deciding = ""
             else:
                 member.attempt.queued.waits_out = waits_out
                 self._fail(member, member.failure)
@@ -350,20 +367,13 @@ class PodGroupCycle:
     def _fail(self, member: Member, failure: Failure) -> None:
         """Fail and unreserve a member, and evict the victims of its preemption."""
         attempt = member.attempt
-        if self._is_held(attempt.pod):
+        if self._core.is_held(attempt.pod):
             # Its group is held by now: a nomination would keep room that no attempt uses.
             member.preemption = None
             failure = replace(failure, nominated_node_name="")
         if member.preemption is not None and self._core.queue.get(attempt.pod.uid) is not None:
             self._preemption_executor.begin(attempt.queued.pod_info, member.preemption)
         self._failures.handle_scheduling_failure(attempt, failure, was_seen=self._was_seen)
-
-    def _is_held(self, pod: PodInfo) -> bool:
-        """Whether a pod is of a group that lacks members, or its object."""
-        groups = self._core.groups
-        if groups is None or not pod.group_name:
-            return False
-        return bool(groups.why_held(pod.namespace, pod.group_name))
 
     def _start(self, member: Member) -> None:
         """Start the binding cycle of a member, unless a Permit plugin for single pods holds it."""

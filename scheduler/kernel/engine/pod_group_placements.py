@@ -11,8 +11,8 @@ it is generated again.
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm,
 findBestPlacement) v1.36.
 Differs: upstream tries every placement in every case. Where none can hold the group it reports any
-of them; here it is the one that holds most. Once a placement holds the group, no others are tried
-after `MAX_TRIED` members: the most promising come first.
+of them; here it is the one that holds most. An attempt tries at most `MAX_TRIED` members, the most
+promising placements first. If none of these holds the group, the next attempt tries others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.snapshot import Indices, Snapshot
 
 MAX_TRIED: Final = 2048
-"""After this many tried members the search ends, if a placement holds the group: about 0.3 s."""
+"""After this many tried members the search ends, or continues in the next attempt: 0.3 to 0.8 s."""
 GONE: Final = "the placement {} is gone"
 
 
@@ -55,6 +55,7 @@ class PlacementChoice(msgspec.Struct, frozen=True):
         failure: the reason why the group cannot be placed.
         holds: whether the group was found to fit there.
         is_renewed: whether the cluster has changed since.
+        is_partial: whether the group may fit in a placement that the next attempt tries.
     """
 
     count: int = 0
@@ -64,6 +65,7 @@ class PlacementChoice(msgspec.Struct, frozen=True):
     failure: Failure | None = None
     holds: bool = False
     is_renewed: bool = False
+    is_partial: bool = False
 
     def within(self, member: int) -> Indices | None:
         """The rows to which the choice for a member is limited; None for all."""
@@ -179,7 +181,8 @@ class PodGroupPlacements:
         if fit is not None:
             return self._best(view, pods, placements, fit, least)
         trial, version = GroupTrial(core, attempts, self.step, advised), core.cluster_version
-        choice = yield from trial.steps(self._tried(trial, pods, placements, least))
+        turn = max(each.queued.attempts for each in attempts) - 1
+        choice = yield from trial.steps(self._tried(trial, pods, placements, least, turn))
         is_as_it_was = core.cluster_version == version
         return choice if is_as_it_was else self.renewed(choice, attempts)
 
@@ -259,9 +262,17 @@ class PodGroupPlacements:
         return self._core.algorithm.pick_placement(np.flatnonzero(scores == scores.max()))
 
     def _tried(
-        self, trial: GroupTrial, pods: Sequence[PodInfo], placements: Placements, least: int
+        self,
+        trial: GroupTrial,
+        pods: Sequence[PodInfo],
+        placements: Placements,
+        least: int,
+        turn: int,
     ) -> Steps[PlacementChoice]:
-        """Try placements on a copy, and choose the best of those that hold the group."""
+        """Try placements on a copy, and choose the best of those that hold the group.
+
+        Very many take several turns, one for each attempt of the group.
+        """
         view = _View(trial.framework, trial.world, trial.nominated)
         kinds, fit = yield from self._at_most(view, pods, placements)
         most_there = fit.sum(axis=0)
@@ -272,9 +283,11 @@ class PodGroupPlacements:
         promise = view.framework.run_placement_score_plugins(pods, candidates, view.snapshot)
         whole: list[tuple[int, GroupTrialResult]] = []
         most = _at(placements, int(most_there.argmax())), -1
-        for tries, at in enumerate(enough[np.argsort(-promise, kind="stable")].tolist()):
-            if whole and tries * len(pods) > MAX_TRIED:
-                break
+        of_turn = max(1, MAX_TRIED // len(pods))
+        turns = -(-len(enough) // of_turn)
+        begin = turn % turns * of_turn
+        in_order = enough[np.argsort(-promise, kind="stable")].tolist()
+        for at in in_order[begin : begin + of_turn]:
             rows = placements.rows(placements.numbers.item(at))
             tried = yield from trial.place(rows, all_of_them=True)
             if tried.status.code is Code.ERROR:
@@ -284,7 +297,9 @@ class PodGroupPlacements:
                 whole.append((at, tried))
             if tried.placed > most[1]:
                 most = _at(placements, at, tried.hosts), tried.placed
-        return self._best_of(whole, view, pods, placements) if whole else most[0]
+        if whole:
+            return self._best_of(whole, view, pods, placements)
+        return replace(most[0], is_partial=begin + of_turn < len(enough))
 
     def _best_of(
         self,

@@ -169,7 +169,7 @@ class SchedulingLoop:
         result = batch.next_result(framework, pod)
         if result is None:
             extender_calls = self._extender_calls
-            asks = core.extenders.about_nodes(pod) and not exceeded_limit(pod.shape)
+            asks = core.extenders.about_nodes(pod) and not exceeded_limit(pod)
             if asks and not extender_calls.take_turn(attempt):
                 return
             # 2. Update the snapshot from the cache.

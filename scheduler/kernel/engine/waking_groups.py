@@ -48,7 +48,7 @@ class GroupWaking:
             self._wake(now, is_held=is_held)
 
     def _wake(self, members: Sequence[PodInfo], *, is_held: bool) -> None:
-        """Activate members.
+        """Activate members, those that were tried after their back-off.
 
         Members that are held now lose their nominations, and their preemptions end. Other members
         keep the nominations of their status.
@@ -58,7 +58,7 @@ class GroupWaking:
             self._executor.drop_for(members)
             nominated = (pod for pod in members if queue.nominator.nodes.get(pod.uid))
             self._executor.clear_nominations(nominated)
-        queue.activate(pod.uid for pod in members)
+        queue.activate((pod.uid for pod in members), after_backoff=True)
         if not is_held:
             self._keep_places(members)
 

@@ -7,8 +7,8 @@ place them.
 Source: kubernetes pkg/scheduler/backend/cache/podgroupstate.go v1.36; the texts: pkg/scheduler/
 framework/plugins/gangscheduling/gangscheduling.go v1.36.
 Differs: upstream moves gated members when a pod or the PodGroup is added. Here gated and rejected
-members are activated when the reason for the gate changes, whatever changes it. They are also
-activated when another scheduler binds a member, since the group then needs fewer nodes.
+members are woken when the reason for the gate changes, whatever changes it. They are also woken
+when another scheduler binds a member of a gang that failed, if it then needs fewer nodes.
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ class GroupMembers:
         self._of_profile: Counter[str] = Counter()
         """Number of `pending` pods that name each scheduler."""
         self._bound_by_others = 0
-        """Number of members bound without being assumed here; the group then needs fewer nodes."""
+        """Number of members that others bound after a failure of a gang; it needs fewer nodes."""
         self._released: tuple[str, int | None, int] = ("", None, 0)
         """The hold's reason, members needed, and `_bound_by_others`, at the last activation."""
 
@@ -134,7 +134,8 @@ class GroupMembers:
         """Add a member, or store its newer version."""
         uid = pod.uid
         if pod.node_name:
-            self._bound_by_others += uid not in self.assumed and uid not in self.assigned
+            is_new = uid not in self.assumed and uid not in self.assigned
+            self._bound_by_others += is_new and self.last is not None and not self.has_quorum()
             self._drop_pending(uid)
             self.assigned[uid] = pod
             return
@@ -187,6 +188,8 @@ class PodGroups(SharedState):
         self.profiles: Collection[str] = ()
         self.changed: dict[GroupKey, None] = {}
         self._groups: dict[GroupKey, GroupMembers] = {}
+        self._moved: dict[str, GroupKey] = {}
+        """The group of each member that moved to it while it was assumed, by UID."""
         self._are_basic = False
         self._is_shared = False
         """Whether a fork reads the same list."""
@@ -266,12 +269,20 @@ class PodGroups(SharedState):
             self._forget_if_empty(place)
             return
         # A label or an annotation that names the group may change.
+        is_assumed = False
         if old is not None and old.group_name and (new is None or new.group_name != old.group_name):
             place = old.namespace, old.group_name
-            self._change(place).remove(old.uid)
+            is_assumed = old.uid in self._change(place).assumed
+            self._to_change(place).remove(old.uid)
             self._forget_if_empty(place)
+            self._moved.pop(old.uid, None)
         if new is not None and new.group_name:
-            self._change((new.namespace, new.group_name)).add(new)
+            members = self._change(place := (new.namespace, new.group_name))
+            members.add(new)
+            if is_assumed and not new.node_name:
+                members.assumed[new.uid], self._moved[new.uid] = new, place
+            elif new.node_name:
+                self._moved.pop(new.uid, None)
 
     @override
     def reserve(self, pod: PodInfo, node_name: str) -> None:
@@ -281,16 +292,17 @@ class PodGroups(SharedState):
 
     @override
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
-        known = self.of_pod(pod)
+        place = self._moved.pop(pod.uid, (pod.namespace, pod.group_name))
+        known = self._groups.get(place)
         if known is not None and pod.uid in known.assumed:
-            del self._to_change((pod.namespace, pod.group_name)).assumed[pod.uid]
+            del self._to_change(place).assumed[pod.uid]
 
     @override
     def fork(self) -> "PodGroups":
         """See `SharedState`. Cost: none that grows with the groups, before something changes."""
         copy = PodGroups()
         copy.profiles, copy._groups = self.profiles, self._groups
-        copy._are_basic = self._are_basic
+        copy._are_basic, copy._moved = self._are_basic, self._moved.copy()
         self._is_shared = copy._is_shared = True
         self._own = object()
         return copy

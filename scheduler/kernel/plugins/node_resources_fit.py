@@ -6,6 +6,7 @@ device class begins to serve another extended resource.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go, resource_allocation.go (v1.36).
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
@@ -130,9 +131,11 @@ class NodeResourcesFit(
         self._ignored_resources = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = strategy_of(args.scoring_strategy)
-        self._weights = [
-            (r.name, r.weight) for r in args.scoring_strategy.resources if is_counted(r.name)
-        ]
+        # A resource that is listed twice counts twice.
+        self._weights: Counter[str] = Counter()
+        for resource in args.scoring_strategy.resources:
+            if is_counted(resource.name):
+                self._weights[resource.name] += resource.weight
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -166,7 +169,7 @@ class NodeResourcesFit(
         if not of_devices:
             return asked
         # The allocated devices of a node are no part of its row, and change without it.
-        is_scored = not of_devices.isdisjoint(name for name, _ in self._weights)
+        is_scored = not of_devices.isdisjoint(self._weights)
         return None if is_scored else (*asked, of_devices)
 
     @override
@@ -354,7 +357,7 @@ class NodeResourcesFit(
         # A scalar resource that the pod does not request must not affect its place.
         weights = {
             name: weight
-            for name, weight in self._weights
+            for name, weight in self._weights.items()
             if asked.get(name) or not is_scalar_resource(name)
         }
         columns = ResourceColumns(snapshot.table, tuple(weights), asked)

@@ -47,7 +47,7 @@ from scheduler.kernel.volumes.attachments import (
     by_driver,
 )
 from scheduler.kernel.volumes.catalog import VolumeCatalog
-from scheduler.kernel.volumes.translation import plugin_of
+from scheduler.kernel.volumes.translation import TranslationError, inline_volume, plugin_of
 
 _REASONS: Final = (Reason(OVER_LIMIT),)
 _OVER: Final = np.uint64(1)
@@ -225,14 +225,21 @@ def after_volume_detached(
     old: VolumeAttachment,
     new: None,  # noqa: ARG001 - hints share a signature
 ) -> QueueingHint:
-    """Queue if the pod has a claim, or a volume of the driver that has just detached one."""
-    for volume in pod.pod.volumes:
-        plugin = plugin_of(volume)
-        if volume.persistent_volume_claim is not None or (
-            plugin is not None and plugin.driver == old.spec.attacher
-        ):
-            return QueueingHint.QUEUE
-    return QueueingHint.SKIP
+    """Queue if the pod has a claim, or a volume of the driver that has just detached one.
+
+    Also queue if a migrated volume of the pod has no counterpart: its driver is not known.
+    """
+    return queue_if(any(_may_be_of(old.spec.attacher, volume) for volume in pod.pod.volumes))
+
+
+def _may_be_of(driver: str, volume: Volume) -> bool:
+    plugin = plugin_of(volume)
+    try:
+        inline_volume(volume)
+    except TranslationError:
+        return True
+    is_of_driver = plugin is not None and plugin.driver == driver
+    return is_of_driver or volume.persistent_volume_claim is not None
 
 
 def _is_attached(volume: Volume) -> bool:

@@ -7,7 +7,7 @@ Source: pkg/scheduler/framework/plugins/noderesources resource_allocation.go (sc
 most_allocated.go (v1.36).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,16 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 def placement_scores(
-    resources: Sequence[tuple[str, int]], candidates: FeasiblePlacements, snapshot: Snapshot
+    weight_of: Mapping[str, int], candidates: FeasiblePlacements, snapshot: Snapshot
 ) -> Scores:
     """Score each candidate from 0 to 100.
 
     Args:
-        resources: names and weights.
+        weight_of: the weights of resources by name.
         candidates: the placements.
         snapshot: the cluster without the members.
     """
-    table, weight_of = snapshot.table, dict(resources)
+    table = snapshot.table
     columns = ResourceColumns(table, tuple(weight_of), {})
     names, rows = columns.names, table.all_rows
     if not names:

@@ -42,7 +42,7 @@ from scheduler.kernel.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import claim_names, not_found
-from scheduler.kernel.volumes.disks import DISK_TAKEN, Disk, conflict, disks_of
+from scheduler.kernel.volumes.disks import DISK_TAKEN, ByIdentity, by_identity, conflict, disks_of
 from scheduler.kernel.volumes.in_use import CLAIM_IN_USE
 
 REASONS: Final = (Reason(DISK_TAKEN), Reason(CLAIM_IN_USE))
@@ -61,7 +61,7 @@ class _Exclusive:
 
     __slots__ = ("claims", "conflicting_pvc_ref_count", "disks")
 
-    def __init__(self, disks: tuple[Disk, ...], claims: frozenset[str], ref_count: int) -> None:
+    def __init__(self, disks: ByIdentity, claims: frozenset[str], ref_count: int) -> None:
         self.disks = disks
         self.claims = claims
         self.conflicting_pvc_ref_count = ref_count
@@ -132,7 +132,7 @@ class VolumeRestrictions(
             if READ_WRITE_ONCE_POD in claim.access_modes:
                 exclusive[name.name] = name.key
         ref_count = sum(bool(catalog.in_use.pvc_ref_counts[key]) for key in exclusive.values())
-        disks = tuple(disks_of(pod.pod.volumes))
+        disks = by_identity(disks_of(pod.pod.volumes))
         if not disks and not ref_count:
             return None, SKIP
         state.write(_EXCLUSIVE, _Exclusive(disks, frozenset(exclusive), ref_count))
@@ -180,8 +180,9 @@ def after_pod_deleted(
     if old.namespace != pod.namespace or not (old.pod.volumes and pod.pod.volumes):
         return QueueingHint.SKIP
     claims = {name.name for name in claim_names(pod, ephemeral=False)}
+    disks = by_identity(disks_of(pod.pod.volumes))
     return queue_if(
-        conflict(tuple(disks_of(pod.pod.volumes)), tuple(disks_of(old.pod.volumes)))
+        (bool(disks) and conflict(disks, disks_of(old.pod.volumes)))
         or any(name.name in claims for name in claim_names(old, ephemeral=False))
     )
 

@@ -115,7 +115,7 @@ class _Wait(msgspec.Struct):
     Attributes:
         since: its start.
         last: the last rejection.
-        uid: UID of a pod to be tried; empty if no pod could be tried at the waiter's last turn.
+        uid: UID of a pod to be tried.
         asked_at: the time at which a try was last requested.
     """
 
@@ -154,6 +154,8 @@ class Turns:
         self._groups: dict[GroupKey, WaitingGroup] = {}
         self._waits: dict[int, WeakKeyDictionary[Waiter, _Wait]] = {}
         """The waits by priority, the longest first."""
+        self._resting = WeakKeyDictionary[Waiter, _Wait]()
+        """The waits without a pod that could be tried at their turn, until one is rejected."""
 
     def group(self, group: PodGroup) -> WaitingGroup:
         """The waiter of a group."""
@@ -166,17 +168,22 @@ class Turns:
     def note(self, waiter: Waiter, pod: PodInfo, now: float) -> None:
         """Record that a waiter was rejected; `pod` is the pod, or the most important member."""
         waits = self._waits.setdefault(pod.priority, WeakKeyDictionary())
-        wait = waits.get(waiter)
-        if wait is not None and now - wait.last <= FORGOTTEN_AFTER_SECONDS:
-            wait.last, wait.uid = now, pod.uid
+        rested = self._resting.pop(waiter, None)
+        wait = rested or waits.get(waiter)
+        if wait is None or now - wait.last > FORGOTTEN_AFTER_SECONDS:
+            # A new wait is the last one of its priority.
+            waits.pop(waiter, None)
+            waits[waiter] = _Wait(now, now, pod.uid)
             return
-        # A new wait is the last one of its priority.
-        waits.pop(waiter, None)
-        waits[waiter] = _Wait(now, now, pod.uid)
+        wait.last, wait.uid = now, pod.uid
+        if rested is not None:
+            waits[waiter] = rested
+            in_order = sorted(waits.items(), key=lambda each: each[1].since)
+            self._waits[pod.priority] = WeakKeyDictionary(in_order)
 
     def forget(self, waiter: Waiter) -> None:
         """Forget a waiter that waits no longer, or for which no room can be kept."""
-        for waits in self._waits.values():
+        for waits in (*self._waits.values(), self._resting):
             waits.pop(waiter, None)
         if isinstance(waiter, WaitingGroup):
             self._groups.pop(waiter.place, None)
@@ -218,9 +225,13 @@ class Turns:
         while (due := self._next(now)) and now - due[1].asked_at >= ASKED_AGAIN_SECONDS:
             waiter, wait = due
             wait.asked_at = now
-            wait.uid = self._to_try(waiter, wait.uid)
-            if wait.uid:
-                return wait.uid
+            uid = self._to_try(waiter, wait.uid)
+            if uid:
+                wait.uid = uid
+                return uid
+            for waits in self._waits.values():
+                waits.pop(waiter, None)
+            self._resting[waiter] = wait
         room = self.room
         if room is None or now < room.review_at or now - room.asked_at < ASKED_AGAIN_SECONDS:
             return ""
@@ -241,11 +252,10 @@ class Turns:
         """The longest waiting waiter of a priority; drops the waiters that are gone."""
         waits, gone, first = self._waits[priority], [], None
         for waiter, wait in waits.items():
-            if now - wait.last > FORGOTTEN_AFTER_SECONDS:
-                gone.append(waiter)
-            elif wait.uid:
+            if now - wait.last <= FORGOTTEN_AFTER_SECONDS:
                 first = waiter, wait
                 break
+            gone.append(waiter)
         for waiter in gone:
             del waits[waiter]
         if not waits:

@@ -10,6 +10,7 @@ The places of a pod, and the moves between them:
     in flight       (unknown)       done, delete
     in flight       unschedulable   add_unschedulable_if_not_present: rejected, no event helps
     in flight       backoff         add_unschedulable_if_not_present: error, or an event helps
+    in flight       backoff         put_back: the pods with which it is to be tried back off
     in flight       active          add_unschedulable_if_not_present: Pending, and an event helps
     unschedulable   backoff         event, update, flush_unschedulable_leftover, try_again
     unschedulable   active          the same when backoff is over; activate, open_gate

@@ -4,7 +4,7 @@ Nothing here moves a pod.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
@@ -109,10 +109,7 @@ class QueuedPods:
         return self.in_flight.changed.get(uid, queued.pod_info)
 
     def equal_to(self, kind: PodKind, uid: str) -> str:
-        """UID of a waiting pod of a kind: this one, or else a rejected one; empty for none.
-
-        Cost: O(1), or O(different waiting pods) if this one does not wait or is of another kind.
-        """
+        """UID of a waiting pod of a kind: this one, or else a rejected one; empty for none."""
         known = self.get(uid)
         if known is not None and known.kind is kind:
             return uid
@@ -147,6 +144,25 @@ class QueuedPods:
         profile = self._profiles.get(pod.spec.scheduler_name)
         registered = () if profile is None else profile.events.get(plugin, ())
         return tuple(dict.fromkeys(each.event.label for each in registered))
+
+    def backing_off(
+        self, popped: QueuedPodInfo, uids: Iterable[str], *, may_help: bool
+    ) -> dict[str, float]:
+        """The rejected pods that are not to be tried yet, each with the end of its backoff.
+
+        If the popped pod may help the others, or came early, these are only those that wait theirs
+        out.
+        """
+        found = dict[str, float]()
+        may_come_early = may_help or self._backoff.is_backing_off(popped)
+        for uid in uids:
+            queued = self._known.get(uid)
+            if queued is None or (may_come_early and not queued.waits_out):
+                continue
+            is_waiting = uid in self._backoff or uid in self._unschedulable
+            if is_waiting and not queued.is_gated and self._backoff.is_backing_off(queued):
+                found[uid] = queued.backoff_expiration
+        return found
 
     @property
     def has_ready(self) -> bool:

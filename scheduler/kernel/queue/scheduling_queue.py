@@ -139,11 +139,13 @@ class SchedulingQueue(QueuedPods):
             count_rejectors(self._metrics, queued, -1)
             self._waking.end_probe(uid)
 
-    def activate(self, uids: Iterable[str]) -> None:
-        """Move waiting pods to the active queue without backoff; ignore unknown pods.
+    def activate(self, uids: Iterable[str], *, after_backoff: bool = False) -> None:
+        """Move waiting pods to the active queue, by default without backoff; ignore unknown pods.
 
         A pod in flight is retried after backoff if its attempt fails.
         """
+        late, at_once = QueueingStrategy.AFTER_BACKOFF, QueueingStrategy.IMMEDIATELY
+        strategy = late if after_backoff else at_once
         for uid in uids:
             self._settle(uid)
             known = self.get(uid)
@@ -152,10 +154,10 @@ class SchedulingQueue(QueuedPods):
             self._unschedulable.last_rejected.pop(known.kind, None)
             if uid in self.in_flight:
                 self.in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
-            elif (queued := self._backoff.remove(uid)) is not None:
+            elif (queued := self._backoff.remove(uid)) is not None and not after_backoff:
                 self._moves.activate(uid, queued, FORCE_ACTIVATE.label)
-            elif (queued := self._unschedulable.remove(uid)) is not None:
-                self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
+            elif (queued := queued or self._unschedulable.remove(uid)) is not None:
+                self._moves.requeue(uid, queued, strategy, FORCE_ACTIVATE.label)
 
     def try_again(self, uid: str) -> None:
         """Requeue a rejected pod as after an error: its preemption or placement has failed.
@@ -260,6 +262,17 @@ class SchedulingQueue(QueuedPods):
             if queued is not None:
                 taken.append(self._popped(queued))
         return taken
+
+    def put_back(self, popped: QueuedPodInfo, until: float) -> None:
+        """Put a pod that was popped just now into backoff until this time, without an attempt."""
+        uid = popped.pod_info.uid
+        self.in_flight.done(uid)
+        popped.attempts -= 1
+        popped.waits_out = True
+        popped.backoff_expiration = max(until, popped.backoff_expiration)
+        count_rejectors(self._metrics, popped, 1)
+        self._moves.requeue(uid, popped, QueueingStrategy.AFTER_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+        self._waking.end_probe(uid)
 
     def _popped(self, queued: QueuedPodInfo) -> QueuedPodInfo:
         self.in_flight.add(queued)

@@ -113,6 +113,7 @@ class UnschedulablePods:
         """The deadlines of the pods that are here; for reading."""
         self._group_of: dict[str, EquivalentPods] = {}
         self._groups: dict[EquivalenceKey, EquivalentPods] = {}
+        self._by_kind: dict[PodKind, dict[EquivalenceKey, EquivalentPods]] = {}
         self._by_rejector: dict[tuple[str, str, bool], dict[EquivalenceKey, EquivalentPods]] = {}
         """The groups that a plugin rejected, by profile, plugin, and whether their request exceeds
         every node."""
@@ -141,9 +142,9 @@ class UnschedulablePods:
         return None if group is None else group.members[uid]
 
     def any_of(self, kind: PodKind) -> str:
-        """UID of a pod of a kind that is not gated; empty for none. Cost: O(different pods)."""
-        groups = self._groups.items()
-        found = (each.members for key, each in groups if key.kind is kind and not key.gating_plugin)
+        """UID of a pod of a kind that is not gated; empty for none."""
+        groups = self._by_kind.get(kind, {}).items()
+        found = (each.members for key, each in groups if not key.gating_plugin)
         return next(iter(next(found, ())), "")
 
     # --- coming and going -------------------------------------------------------------------------
@@ -154,6 +155,7 @@ class UnschedulablePods:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = EquivalentPods(key)
+            self._by_kind.setdefault(key.kind, {})[key] = group
             self._index(group)
         group.members[uid] = queued
         group.node_changes = self._node_changes
@@ -205,6 +207,10 @@ class UnschedulablePods:
 
     def _forget(self, group: EquivalentPods) -> None:
         del self._groups[group.key]
+        of_kind = self._by_kind[group.key.kind]
+        del of_kind[group.key]
+        if not of_kind:
+            del self._by_kind[group.key.kind]
         self.probes.pop(group.probe, None)
         if self.last_rejected.get(group.key.kind) is group:
             del self.last_rejected[group.key.kind]

@@ -190,18 +190,34 @@ class Attachments:
     # --- keeping up -------------------------------------------------------------------------------
 
     def refresh(self, snapshot: Snapshot, rows: Iterable[int]) -> None:
-        """Recompute the given rows, stale nodes, and the rows whose nodes changed."""
+        """Recompute the given rows, stale nodes, and the rows whose nodes changed.
+
+        A row that cannot be computed has no limit until it changes. Its exception is raised once
+        all other rows are computed.
+        """
         table, log = snapshot.table, snapshot.node_log
         changed = log.since(self._position) if log is self._log else None
-        stale = set(range(table.size) if changed is None else changed.tolist())
-        stale.update(rows)
+        stale = set(rows)
+        if changed is None:
+            for row in list(self._drivers_of):
+                self._forget(row)
+            stale.update(range(table.size))
+        else:
+            stale.update(changed.tolist())
         stale.update(table.row_of[name] for name in self._stale_nodes if name in table.row_of)
         self._stale_nodes.clear()
         if table.capacity > self._capacity:
             self._grow(table.capacity)
-        for row in stale:
-            self._work_out(row, table.names[row])
         self._log, self._position = log, log.position
+        problems = []
+        for row in stale:
+            self._forget(row)
+            try:
+                self._work_out(row, table.names[row])
+            except Exception as problem:  # noqa: BLE001 - compute the other rows in any case
+                problems.append(problem)
+        if problems:
+            raise problems[0]
 
     def _grow(self, capacity: int) -> None:
         """Extend the columns of all drivers: most new nodes have no limit for some of them."""
@@ -211,7 +227,7 @@ class Attachments:
                 columns[driver] = np.full(capacity, blank)
                 columns[driver][: len(column)] = column
 
-    def _work_out(self, row: int, name: str) -> None:
+    def _forget(self, row: int) -> None:
         for driver in self._drivers_of.pop(row, ()):
             self._limit[driver][row] = np.inf
             self._used[driver][row] = 0
@@ -220,6 +236,8 @@ class Attachments:
             rows.discard(row)
             if not rows:
                 del self._holders[volume]
+
+    def _work_out(self, row: int, name: str) -> None:
         limits = _limits(self._csi_nodes.get(name)) if name else {}
         if not limits:
             return

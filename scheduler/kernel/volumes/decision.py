@@ -22,7 +22,7 @@ from scheduler.api.storage import (
 from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import PodVolumeClaims
-from scheduler.kernel.volumes.free_volumes import NONE, FreeVolumes
+from scheduler.kernel.volumes.free_volumes import NONE, FreeVolumes, PodChoices
 from scheduler.kernel.volumes.reach import area_of_affinity, area_of_topologies
 from scheduler.kernel.volumes.translation import csi_affinity, plugin_of
 
@@ -168,7 +168,7 @@ class VolumeDecision:
     # --- claims that get one ----------------------------------------------------------------------
 
     def _match(self, claims: Sequence[PersistentVolumeClaim]) -> None:
-        taken: dict[str, list[NDArray[np.intp]]] = {}
+        choices: dict[str, PodChoices] = {}
         held: dict[str, Mask] = {}
         for claim in claims:
             # As upstream, a pod that names a claim twice needs two volumes for it.
@@ -178,7 +178,10 @@ class VolumeDecision:
                 match = self._match_reserved(claim, reserved)
                 held[claim.key] = match.found
             elif free is not None:
-                match = self._match_free(claim, free, taken.setdefault(claim.class_name, []))
+                if claim.class_name not in choices:
+                    groups = free.groups(self._snapshot)
+                    choices[claim.class_name] = PodChoices(free, groups)
+                match = self._match_free(claim, free, choices[claim.class_name])
                 match.found &= held.get(claim.key, True)
             else:
                 nowhere = np.zeros(self._snapshot.table.size, np.bool_)
@@ -204,12 +207,9 @@ class VolumeDecision:
         return _Match(claim, found, lambda: np.where(found, capacity, 0.0), lambda _: volume)
 
     def _match_free(
-        self, claim: PersistentVolumeClaim, free: FreeVolumes, taken: list[NDArray[np.intp]]
+        self, claim: PersistentVolumeClaim, free: FreeVolumes, choices: PodChoices
     ) -> _Match:
-        groups = free.groups(self._snapshot)
-        chosen = free.choose(claim, taken, groups)
-        taken.append(chosen)
-        slots = chosen[groups.of_row]
+        slots = choices.choose(claim)[choices.groups.of_row]
         # Keep the present list: when Reserve reads it, a slot may hold another volume.
         volumes = free.volumes()
         return _Match(

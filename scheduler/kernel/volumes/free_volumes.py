@@ -109,27 +109,19 @@ class FreeVolumes:
         """The rows, grouped by the volumes they reach."""
         return self._areas.groups(snapshot)
 
-    def choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
-        """By group, the smallest volume that fits the claim, or NONE.
-
-        `taken` are, by group, the volumes that the pod's other claims have chosen. The result
-        is read-only.
+    def choose(self, claim: PersistentVolumeClaim, groups: Groups) -> Slots:
+        """By group, the smallest volume that fits the claim, or NONE. The result is read-only.
 
         Cost: O(volumes + groups) for the first claim of a kind, then O(volumes removed since).
         """
-        if taken or claim.selector is not None:
-            return self._choose(claim, taken, groups)
-        kind = (
-            claim.request,
-            claim.access_modes,
-            claim.volume_mode,
-            claim.attributes_class,
-        )
+        if claim.selector is not None:
+            return self._choose(claim, groups)
+        kind = _kind(claim)
         known = self._known.get(kind)
         if known is None or known.groups is not groups or not self._follow(claim, known):
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            known = self._known[kind] = _Chosen(groups, self._choose(claim, taken, groups))
+            known = self._known[kind] = _Chosen(groups, self._choose(claim, groups))
         return known.by_group
 
     def _follow(self, claim: PersistentVolumeClaim, known: _Chosen) -> bool:
@@ -151,38 +143,16 @@ class FreeVolumes:
             chosen[group] = slots[self._rank[slots].argmin()] if len(slots) else NONE
         return True
 
-    def _choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
-        options = self._best(claim, len(taken) + 1)
-        chosen_rank = np.full(groups.count, len(self._rank), np.intp)
-        everywhere = np.broadcast_to(options[EVERYWHERE], (groups.count, options.shape[1]))
-        within = _first_not_taken(options[groups.areas], taken, groups.members)
-        places = [(groups.members, within)]
-        if options[EVERYWHERE, 0] != NONE:
-            anywhere = _first_not_taken(everywhere, taken, slice(None))
-            places.append((np.arange(groups.count), anywhere))
-        for at, slots in places:
-            found = slots != NONE
-            np.minimum.at(chosen_rank, at[found], self._rank[slots[found]])
-        chosen = np.full(groups.count, NONE, np.intp)
-        found = chosen_rank < len(self._rank)
-        chosen[found] = self._by_rank[chosen_rank[found]]
-        return chosen
+    def _choose(self, claim: PersistentVolumeClaim, groups: Groups) -> Slots:
+        nothing_taken = np.zeros((0, groups.count), np.intp)
+        return self.options(claim, groups).first_not_in(nothing_taken)
 
-    def _best(self, claim: PersistentVolumeClaim, count: int) -> Slots:
-        """By area, the smallest volumes that fit the claim, padded with NONE."""
+    def options(self, claim: PersistentVolumeClaim, groups: Groups) -> "_Options":
+        """The volumes that fit the claim."""
         order = self._sorted()
         slots = order[self._fits(claim, order)]
-        areas = self._area[slots]
-        best = np.full((self._areas.count, count), NONE, np.intp)
-        if len(slots):
-            starts = np.flatnonzero(np.diff(areas, prepend=-1))
-            ends = np.append(starts[1:], len(slots))
-            for place in range(count):
-                best[areas[starts], place] = slots[starts]
-                starts += 1
-                has_more = starts < ends
-                starts, ends = starts[has_more], ends[has_more]
-        return best
+        bounds = self._area[slots].searchsorted(np.arange(self._areas.count + 1))
+        return _Options(slots, bounds, groups, self._rank, self._by_rank)
 
     def _fits(self, claim: PersistentVolumeClaim, slots: Slots) -> NDArray[np.bool_]:
         wanted = set(claim.access_modes)
@@ -248,15 +218,99 @@ class FreeVolumes:
         self.__dict__.update(fresh.__dict__)
 
 
-def _first_not_taken(options: Slots, taken: list[Slots], at: NDArray[np.intp] | slice) -> Slots:
-    """Per row of options, the first that is not taken."""
-    found: Slots = options[:, 0].copy()
-    for place in range(1, options.shape[1]):
-        clash = np.zeros(len(found), np.bool_)
-        for slots in taken:
-            clash |= slots[at] == found
-        clash &= found != NONE
-        if not clash.any():
-            break
-        found[clash] = options[clash, place]
-    return found
+class _Options:
+    """The volumes that fit a claim, and by group and area the smallest that is not taken."""
+
+    def __init__(
+        self, slots: Slots, bounds: Slots, groups: Groups, rank: Slots, by_rank: Slots
+    ) -> None:
+        """Begin with the smallest volumes.
+
+        Args:
+            slots: the volumes, by area and then by size.
+            bounds: by area, where its volumes begin; those of the next area follow.
+            groups: the groups of rows.
+            rank: by slot, its place among all volumes by size.
+            by_rank: the slots by size.
+        """
+        self._rank, self._by_rank = rank, by_rank
+        self._groups, areas = groups.members, groups.areas
+        if bounds[EVERYWHERE] < bounds[EVERYWHERE + 1]:
+            everyone = np.arange(groups.count)
+            self._groups = np.concatenate([self._groups, everyone])
+            areas = np.concatenate([areas, np.full(len(everyone), EVERYWHERE)])
+        self._options = np.append(slots, NONE)
+        self._next, self._ends = bounds[areas], bounds[areas + 1]
+        self._slots = self._at(slice(None))
+
+    def first_not_in(self, taken: Slots) -> Slots:
+        """By group, the smallest volume that is not in the group's column of `taken`, or NONE.
+
+        What is in `taken` must still be in it at the next call, which continues from there.
+        """
+        slots = self._slots
+        clash = (taken.take(self._groups, axis=1) == slots).any(axis=0)
+        pairs = np.flatnonzero(clash & (slots != NONE))
+        while len(pairs):
+            self._next[pairs] += 1
+            slots[pairs] = new = self._at(pairs)
+            clash = (taken.take(self._groups[pairs], axis=1) == new).any(axis=0)
+            pairs = pairs[clash & (new != NONE)]
+        found = slots != NONE
+        ranks = np.full(taken.shape[1], len(self._rank), np.intp)
+        np.minimum.at(ranks, self._groups[found], self._rank[slots[found]])
+        chosen = np.full(taken.shape[1], NONE, np.intp)
+        found = ranks < len(self._rank)
+        chosen[found] = self._by_rank[ranks[found]]
+        return chosen
+
+    def _at(self, pairs: Slots | slice) -> Slots:
+        """By pair of group and area, its present option, or NONE after the last."""
+        places, ends = self._next[pairs], self._ends[pairs]
+        found: Slots = self._options[np.where(places < ends, places, -1)]
+        return found
+
+
+class PodChoices:
+    """The volumes of one class that the claims of a pod choose, one claim after the other."""
+
+    def __init__(self, free: FreeVolumes, groups: Groups) -> None:
+        """Begin without choices.
+
+        Args:
+            free: the volumes.
+            groups: the rows, grouped by the volumes they reach.
+        """
+        self._free = free
+        self.groups = groups
+        self._taken = np.zeros((0, groups.count), np.intp)
+        self._claims = 0
+        self._options: dict[object, _Options] = {}
+
+    def choose(self, claim: PersistentVolumeClaim) -> Slots:
+        """By group, the smallest volume that fits and that no claim has chosen before, or NONE.
+
+        The result is read-only.
+
+        Cost: see `FreeVolumes.choose` for the first claim; for each further one O(claims * groups),
+        and O(volumes) if it is the first of its kind.
+        """
+        if not self._claims:
+            chosen = self._free.choose(claim, self.groups)
+        else:
+            # Claims with selectors are rarely alike, except if a pod names one twice.
+            kind = (*_kind(claim), claim.key if claim.selector is not None else "")
+            if kind not in self._options:
+                self._options[kind] = self._free.options(claim, self.groups)
+            chosen = self._options[kind].first_not_in(self._taken[: self._claims])
+        if self._claims == len(self._taken):
+            room = np.full((max(self._claims, 1), self.groups.count), NONE, np.intp)
+            self._taken = np.concatenate([self._taken, room])
+        self._taken[self._claims] = chosen
+        self._claims += 1
+        return chosen
+
+
+def _kind(claim: PersistentVolumeClaim) -> tuple[object, ...]:
+    """Equal for claims without selectors that the same volumes fit."""
+    return (claim.request, claim.access_modes, claim.volume_mode, claim.attributes_class)

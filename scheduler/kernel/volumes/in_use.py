@@ -1,6 +1,6 @@
 """The volumes that the pods of each node use, by row; updated on rows whose pods changed."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -13,7 +13,14 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.volumes.claims import ClaimName, claim_names
-from scheduler.kernel.volumes.disks import Disk, conflict, disks_of
+from scheduler.kernel.volumes.disks import (
+    ByIdentity,
+    Disk,
+    Identity,
+    conflict,
+    disks_of,
+    excludes,
+)
 from scheduler.kernel.volumes.translation import plugin_of
 
 CLAIM_IN_USE: Final = (
@@ -64,7 +71,8 @@ class VolumesInUse:
         self.pvc_ref_counts: Counter[str] = Counter()
         self._infos: list[NodeInfo | None] = []
         self._rows: list[NodeUse] = []
-        self._with_disks: dict[int, tuple[Disk, ...]] = {}
+        self._holders: defaultdict[Identity, dict[int, list[Disk]]] = defaultdict(dict)
+        """By disk and row, as the row's pods hold it."""
         self._log: RowLog | None = None
         self._position = -1
         self._base: list[NodeInfo | None] | None = None
@@ -109,21 +117,25 @@ class VolumesInUse:
             if info is not self._infos[row]:
                 yield row, use_of(() if info is None else info.pods.values())
 
-    def rows_with_conflict(self, wanted: tuple[Disk, ...], snapshot: Snapshot, rows: Rows) -> Mask:
+    def rows_with_conflict(self, wanted: ByIdentity, snapshot: Snapshot, rows: Rows) -> Mask:
         """Per row of the table whether a disk conflicts with the wanted ones.
 
-        Only the given rows are checked.
+        Only the given rows are valid.
+
+        Cost: the pods that hold the wanted disks.
         """
         found = np.zeros(snapshot.table.size, np.bool_)
-        for row, held in self._with_disks.items():
-            found[row] = conflict(wanted, held)
+        for identity, disks in wanted.items():
+            for row, held in self._holders.get(identity, {}).items():
+                found[row] |= any(excludes(disk, other) for disk in disks for other in held)
         for row, use in self.on_fork(snapshot, rows):
             found[row] = conflict(wanted, use.disks)
         return found
 
     def _set(self, row: int, info: NodeInfo | None) -> None:
         use = use_of(info.pods.values()) if info is not None else UNUSED
-        for sign, there in ((-1, self._rows[row]), (1, use)):
+        former = self._rows[row]
+        for sign, there in ((-1, former), (1, use)):
             for pod_use in there.pods:
                 for name in pod_use.claims:
                     if not name.is_ephemeral:
@@ -132,6 +144,13 @@ class VolumesInUse:
                             del self.pvc_ref_counts[name.key]
         self._infos[row] = info
         self._rows[row] = use
-        self._with_disks.pop(row, None)
-        if use.disks:
-            self._with_disks[row] = use.disks
+        self._hold(row, former.disks, use.disks)
+
+    def _hold(self, row: int, former: Iterable[Disk], disks: Iterable[Disk]) -> None:
+        for identity in {disk.identity for disk in former}:
+            rows = self._holders[identity]
+            del rows[row]
+            if not rows:
+                del self._holders[identity]
+        for disk in disks:
+            self._holders[disk.identity].setdefault(row, []).append(disk)

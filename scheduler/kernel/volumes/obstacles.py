@@ -22,7 +22,7 @@ from scheduler.kernel.volumes.claims import (
     sorted_claims,
 )
 from scheduler.kernel.volumes.decision import REASONS, VolumeDecision
-from scheduler.kernel.volumes.disks import DISK_TAKEN, conflict, disks_of
+from scheduler.kernel.volumes.disks import DISK_TAKEN, by_identity, conflict, disks_of
 from scheduler.kernel.volumes.in_use import CLAIM_IN_USE
 from scheduler.kernel.volumes.translation import TranslationError
 from scheduler.kernel.volumes.zones import OUTSIDE_ZONE, rows_outside, topologies_of
@@ -127,12 +127,12 @@ def _against_claim(
 
 
 def _against_disk(alone: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iterator[_Found]:
-    disks = tuple(disks_of(alone.pod.volumes))
+    disks = by_identity(disks_of(alone.pod.volumes))
     if disks:
         rows = catalog.in_use.rows_with_conflict(disks, snapshot, snapshot.table.all_rows)
         if rows.any():
             holders = catalog.in_use.pods(
-                lambda use: conflict(disks, tuple(disks_of(use.pod.pod.volumes)))
+                lambda use: conflict(disks, disks_of(use.pod.pod.volumes))
             )
             yield _Found(DISK_TAKEN, rows, pods=_keys(holders))
 

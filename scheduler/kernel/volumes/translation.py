@@ -170,7 +170,10 @@ def _gce_handle(name: str, label: str) -> str:
 def _ebs_handle(volume_id: str) -> str:
     if not volume_id.startswith("aws://"):
         return volume_id
-    found = urlsplit(volume_id).path.strip("/")
+    try:
+        found = urlsplit(volume_id).path.strip("/")
+    except ValueError as problem:
+        raise TranslationError(f"{volume_id!r} is no URL: {problem}") from problem
     if _EBS_VOLUME.fullmatch(found) is None:
         raise TranslationError(f"{volume_id!r} names no EBS volume")
     return found

@@ -95,6 +95,14 @@ def compared_with(
     return compare(records, engine, reference, looked)
 
 
+def notices_of(asked: Compared, reconfigured: int) -> tuple[str, ...]:
+    """Return the notices of a comparison, of a recorded engine that was reconfigured so often."""
+    if not reconfigured:
+        return asked.notices
+    told = f"The configuration changed during the recording ({reconfigured}): this one stays."
+    return (*asked.notices, told)
+
+
 # --- for people -----------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from scheduler.api.resources import PODS
 from scheduler.daemon.recording.comparison import Side
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.tools.cli.comparing import Compared, compared_with
+from scheduler.tools.cli.comparing import Compared, compared_with, notices_of
 
 _POINTS: Final = 300
 """A long curve has between this number of points and twice as many."""
@@ -96,4 +96,5 @@ def comparison_page(
     answer: dict[str, Any] = msgspec.to_builtins(
         compared_with(header, records, asked, take_outcome, looked)
     )
-    return {**answer, "curves": curves, "notices": asked.notices}
+    notices = notices_of(asked, answer["reconfigured"])
+    return {**answer, "curves": curves, "notices": notices}

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.files import LeftOut, Recording, recordings_in
 from scheduler.daemon.recording.records import CutShortError, Header, Record, RecordingError
 from scheduler.memory_file import memory_file
 from scheduler.tools.cli.explain_text import print_note
@@ -34,9 +34,11 @@ def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
         return Recording(paths)
     if more:
         raise InputError(f"{first}: name one directory, or files")
-    found = recordings_in(first)
+    left_out: list[LeftOut] = []
+    found = recordings_in(first, left_out.append)
     at = None if moment is None else _time_of_day(moment)
     begun = [each for each in found if at is None or each.header.started <= at]
+    _check_damaged(left_out, begun[-1].header.started if begun else -1.0, at)
     if not begun:
         then = " that had begun by then" if found else ""
         raise InputError(f"{first}: expected a recording{then}, found none")
@@ -47,6 +49,19 @@ def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
             f"with --at:{names}"
         )
     return begun[-1]
+
+
+def _check_damaged(left_out: Iterable[LeftOut], since: float, at: float | None) -> None:
+    """Print which recordings of a directory cannot be read.
+
+    Raises:
+        RecordingError: one of them is the last that began between two times.
+    """
+    for each in left_out:
+        if each.problem is not None:
+            if at is not None and each.started is not None and since < each.started <= at:
+                raise each.problem
+            print_note(f"{each.problem}; it is left out.")
 
 
 def _began(header: Header) -> str:

@@ -30,6 +30,7 @@ from scheduler.tools.cli.comparing import (
     Compared,
     compared_with,
     configured,
+    notices_of,
     print_comparison,
 )
 from scheduler.tools.cli.comparison_page import comparison_page
@@ -155,7 +156,7 @@ def _compare(
         print_line(msgspec.to_builtins(found))
     else:
         print_comparison(found)
-    for notice in asked.notices:
+    for notice in notices_of(asked, found.reconfigured):
         print_note(notice)
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,10 +17,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from scheduler.daemon.recording.files import Recording
+from scheduler.daemon.recording.files import LeftOut, Recording
 from scheduler.errors import SchedulerError
 from scheduler.observability.visible import visible
 from scheduler.tools.cli.echo import echo
+from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.tables import print_table
@@ -115,8 +116,8 @@ def sweep(  # noqa: PLR0913 - one argument per option
     is replayed beside the others. DIR gets results.parquet, with a row for each run and workload,
     and front.png and front.html, which show the configurations that no other one beats.
 
-    The exit status is 1 if a run failed, such as one whose configuration is wrong, and 2 if an
-    option or a recording is.
+    The exit status is 1 if a run failed, such as one whose configuration is wrong, or a recording
+    of a directory cannot be read. It is 2 if an option is wrong, or no recording can be read.
     """
     try:
         # Both are of the extra `sweep`, and take half a second.
@@ -125,7 +126,8 @@ def sweep(  # noqa: PLR0913 - one argument per option
     except ImportError:
         refuse("sweep", "needs the extra of that name: pip install 'stowage-scheduler[sweep]'")
     try:
-        recordings = [found for path in paths for found in recordings_at(path, _left_out)]
+        left_out: list[LeftOut] = []
+        recordings = [found for path in paths for found in recordings_at(path, left_out.append)]
         _check_different(recordings)
         candidates = _candidates(directory, grid, recordings)
         tasks = _tasks(recordings, candidates, plugins, what_ifs)
@@ -134,18 +136,17 @@ def sweep(  # noqa: PLR0913 - one argument per option
         left = [task for task in tasks if task.digest not in results]
         workers = _dask(address) if address else processes(min(jobs, len(left) or 1))
         _run(left, len(tasks), workers, kept, results)
-        table = kept.write_table(tasks, results)
+        table = kept.write_table(tasks)
         standings = ranked(row for task in tasks for row in results[task.digest].rows)
         pictures = write_pictures(standings, out, RECORDED.name) if standings else []
     except SchedulerError as problem:
         refuse("sweep", problem)
-    failed = _failed(tasks, results)
+    failed = _unreadable(left_out) | _failed(tasks, results)
     if output == "json":
         print_line({"ranking": standings, "failed": failed, "table": str(table)})
     else:
         _print(standings, [table, *pictures])
-    for name, why in failed.items():
-        echo(f"stowage sweep: {name}: {why}", err=True)
+    _print_notes(tasks, results, failed)
     if failed:
         raise SystemExit(_FAILED)
 
@@ -164,11 +165,16 @@ def _check_different(recordings: Sequence[Recording]) -> None:
         known.add(files)
 
 
-def _left_out(file: Path) -> None:
-    echo(
-        f"stowage sweep: {file}: left out; the directory has the whole recording of its process",
-        err=True,
-    )
+def _unreadable(left_out: Iterable[LeftOut]) -> dict[str, str]:
+    """Print which recordings are there twice; return the problems of the others by file."""
+    found: dict[str, str] = {}
+    for each in left_out:
+        if each.problem is None:
+            told = "left out; the directory has the whole recording of its process"
+            echo(f"stowage sweep: {each.path}: {told}", err=True)
+        else:
+            found[str(each.path)] = str(each.problem).removeprefix(f"{each.path}: ")
+    return found
 
 
 def _failed(tasks: Sequence[Task], results: Mapping[str, TaskResult]) -> dict[str, str]:
@@ -221,7 +227,7 @@ def _tasks(
             candidate,
             tuple(str(path.resolve()) for path in recording.paths),
             recording.header.recording,
-            sum(path.stat().st_size for path in recording.paths),
+            tuple(recording.sizes.values()),
             plugins if candidate is not RECORDED else (),
             change,
             source if candidate is not RECORDED else "",
@@ -253,8 +259,7 @@ def _run(
         shown = bar.add_task("", total=total, completed=total - len(left))
 
         def take(result: TaskResult) -> None:
-            kept.keep(result)
-            results[result.task] = result
+            results[result.task] = kept.keep(result)
             bar.advance(shown)
 
         def tell(seconds: float, under_way: list[Task]) -> None:
@@ -295,3 +300,20 @@ def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
         echo(f"{meaning}.")
     for file in files:
         echo(f"{file}")
+
+
+def _print_notes(
+    tasks: Sequence[Task], results: Mapping[str, TaskResult], failed: Mapping[str, str]
+) -> None:
+    notes: dict[str, None] = {}
+    for task in tasks:
+        result = results[task.digest]
+        if result.reconfigured:
+            told = f"the configuration changed; only `{RECORDED.name}` follows."
+            notes[f"{task.recording}: {told}"] = None
+        if not result.has_decisions:
+            notes[f"{task.recording}: left out; it has no decisions, as of a standby."] = None
+    for note in notes:
+        print_note(note)
+    for name, why in failed.items():
+        echo(f"stowage sweep: {name}: {why}", err=True)

@@ -80,7 +80,7 @@ def capacity_of(
     copies = _Copies(engine)
     pod = _alone(framework, pod)
     unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
-    refused = exceeded_limit(pod.shape)
+    refused = exceeded_limit(pod)
     if refused:
         return Capacity(0, {}, {refused: core.snapshot.table.count}, unused)
     kind = copies.of(pod, _NAME)
@@ -223,7 +223,7 @@ def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
     first: dict[object, PodInfo] = {}
     frequent: Counter[object] = Counter()
     for pod in pods:
-        if exceeded_limit(pod.shape):
+        if exceeded_limit(pod):
             continue
         kind = (pod.kind, pod.resource_claims)
         first.setdefault(kind, pod)

@@ -294,9 +294,13 @@ def _add_pods(
 
 
 def _info(pod: PodInfo, metadata: PodMeta) -> PodInfo:
-    pending = PodStatus(phase="Pending")
-    fresh = replace(pod.pod, metadata=metadata, status=pending, node_name="", start_time=None)
-    return PodInfo(fresh, pod.kind)
+    return pending(PodInfo(replace(pod.pod, metadata=metadata), pod.kind))
+
+
+def pending(pod: PodInfo) -> PodInfo:
+    """Return the pod as it was before it had a node."""
+    status = PodStatus(phase="Pending")
+    return PodInfo(replace(pod.pod, status=status, node_name="", start_time=None), pod.kind)
 
 
 def named_node(objects: ClusterObjects, name: str, about: str) -> Node:

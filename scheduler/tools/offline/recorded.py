@@ -11,13 +11,13 @@ from scheduler.config.load import load_object
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.daemon.informers.kinds import watched_kind
-from scheduler.daemon.recording.records import Header, Record
+from scheduler.daemon.recording.records import Header, Record, scheduler_names
 from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.waiting_model import Assumed
 from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.events import BindFailed, Bound, Configure, ObjectGone, ObjectSet
-from scheduler.kernel.engine.instructions import Bind, Configured, Instruction
+from scheduler.kernel.engine.events import BindFailed, Bound, ObjectGone, ObjectSet
+from scheduler.kernel.engine.instructions import Bind, Instruction
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.shared_states import place_of
@@ -95,7 +95,7 @@ def with_plugins(
 
 def for_recorded_pods(profiles: Profiles, header: Header) -> Profiles:
     """The same; a profile without a name serves only the pods that the recorded ones served."""
-    served = {profile["schedulerName"] for profile in header.configuration["profiles"]}
+    served = set(scheduler_names(header.configuration))
     shared = {name: found for name, found in profiles.frameworks.items() if name in served}
     if shared and not profiles.is_named:
         profiles.frameworks = shared
@@ -175,14 +175,14 @@ class _Course:
             self._objects[event.kind, *place_of(event.object)] = event.object
         elif isinstance(event, ObjectGone):
             self._forget(event)
-        elif isinstance(event, Configure) and Configured() in _decoded(record.answer):
-            self._header = replace(self._header, configuration=event.configuration)
+        elif (configuration := record.new_configuration) is not None:
+            self._header = replace(self._header, configuration=configuration)
         elif isinstance(event, Bound):
             self._sent.pop(event.attempt, None)
         elif isinstance(event, BindFailed) and event.attempt in self._sent:
             self._take_back(event.attempt)
         if b'"Bind"' in record.answer:
-            for place, pod, bind in _bound(self._objects, _decoded(record.answer)):
+            for place, pod, bind in _bound(self._objects, record.instructions):
                 assumed = pod.on_node(bind.node)
                 self._sent[bind.attempt] = place, pod, assumed
                 self._objects[place] = assumed
@@ -211,10 +211,6 @@ def _assumed_text(found: Assumed) -> str:
         f"{amounts} of node {found.node} are only assumed, for {', '.join(found.pods)}: "
         "kubectl describe node does not count them"
     )
-
-
-def _decoded(answer: bytes) -> list[Instruction]:
-    return msgspec.json.decode(answer, type=list[Instruction])
 
 
 def _bound(

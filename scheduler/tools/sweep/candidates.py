@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from typing_extensions import override
 
+from scheduler.api.nulls import without_nulls
 from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.source import parse
 from scheduler.config.walker import decode
@@ -19,6 +20,8 @@ MAX_CANDIDATES: Final = 10_000
 """Points at most of a grid: a mistake in a file must not cause months of replays."""
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_ALL: Final = "*"
+"""All plugins, in a list of disabled ones."""
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 
@@ -95,6 +98,31 @@ def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[CandidateConfig]:
     return [_candidate(point, base, grid.profiles, about) for point in product(*axes)]
 
 
+class _Entry(msgspec.Struct):
+    name: str = ""
+
+
+class _PluginSet(msgspec.Struct):
+    enabled: list[_Entry] = []
+    disabled: list[_Entry] = []
+
+
+class _PluginArgs(msgspec.Struct):
+    name: str = ""
+    args: dict[str, Any] = {}
+
+
+class _Profile(msgspec.Struct, rename="camel"):
+    plugins: dict[str, _PluginSet] = {}
+    plugin_config: list[_PluginArgs] = []
+
+
+class _Base(msgspec.Struct):
+    """The parts of a configuration that a grid changes; a run checks all of it."""
+
+    profiles: list[_Profile] = []
+
+
 # --- points of a grid -----------------------------------------------------------------------------
 
 
@@ -159,8 +187,8 @@ def _args(grid: _Grid, about: str) -> Iterator[Sequence[_Setting]]:
 def _candidate(
     point: Sequence[_Setting], base: Mapping[str, Any], names: Sequence[str], about: str
 ) -> CandidateConfig:
-    document = msgspec.to_builtins(base)
-    profiles = document.setdefault("profiles", [{}]) or [{}]
+    document = _checked(base, about)
+    profiles = document["profiles"]
     chosen = [p for p in profiles if not names or p.get("schedulerName") in names]
     if not chosen:
         raise InputError(f"{about}: no profile is called {' or '.join(names)}")
@@ -170,20 +198,44 @@ def _candidate(
     return CandidateConfig(",".join(map(str, point)), dump(document))
 
 
+def _checked(base: Mapping[str, Any], about: str) -> dict[str, Any]:
+    """Return a copy of a configuration to change, with a profile and without nulls.
+
+    Raises:
+        InputError: a part that may be changed has another form.
+    """
+    document: dict[str, Any] = without_nulls(msgspec.to_builtins(base))
+    try:
+        msgspec.convert(document, _Base)
+    except msgspec.ValidationError as problem:
+        raise InputError(f"{about}: the configuration to vary: {problem}") from problem
+    document["profiles"] = document.get("profiles") or [{}]
+    return document
+
+
 def _set_weight(profile: dict[str, Any], plugin: str, weight: int) -> None:
     """Set a weight in `plugins`; for 0, which means the default there, disable the plugin."""
     plugins = profile.setdefault("plugins", {})
+    score = plugins.setdefault("score", {})
     if weight == 0:
-        score = plugins.setdefault("score", {})
-        score["enabled"] = [p for p in score.get("enabled", []) if p["name"] != plugin]
+        score["enabled"] = _without(plugin, score.get("enabled", []))
         score.setdefault("disabled", []).append({"name": plugin})
         return
-    lists = [plugins.setdefault(p, {}).setdefault("enabled", []) for p in ("multiPoint", "score")]
-    found = [entry for entries in lists for entry in entries if entry["name"] == plugin]
+    score["disabled"] = _without(plugin, score.get("disabled", []))
+    own = score.setdefault("enabled", [])
+    many = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
+    found = [entry for entry in (*own, *many) if entry.get("name") == plugin]
     for entry in found:
         entry["weight"] = weight
-    if not found:
-        lists[0].append({"name": plugin, "weight": weight})
+    are_off = any(entry.get("name") == _ALL for entry in score["disabled"])
+    if are_off and not any(entry.get("name") == plugin for entry in own):
+        own.append({"name": plugin, "weight": weight})
+    elif not found:
+        many.append({"name": plugin, "weight": weight})
+
+
+def _without(plugin: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [entry for entry in entries if entry.get("name") != plugin]
 
 
 def _set_argument(
@@ -196,5 +248,7 @@ def _set_argument(
         configs.append(config)
     at = config.setdefault("args", {})
     for step in path[:-1]:
-        at = at.setdefault(step, {})
+        if not isinstance(at.get(step), dict):
+            at[step] = {}
+        at = at[step]
     at[path[-1]] = value

@@ -1,7 +1,7 @@
 """Workers of Dask. Importing this module needs the extra `dask`."""
 
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Final
 
@@ -30,4 +30,4 @@ def dask(address: str) -> Workers:
             finally:
                 executor.shutdown(wait=False)
 
-    return Workers(opened, (BrokenExecutor, CancelledError, KilledWorker))
+    return Workers(opened, deadly=(KilledWorker,))

@@ -1,20 +1,25 @@
 """The directory of a sweep: one file for each finished run, and the tables made from all of them.
 
-An interrupted sweep can be continued: a run whose file exists is not carried out again.
+An interrupted sweep can be continued: a run whose file exists is not carried out again. A run may
+have a row for each of very many workloads: only one run is in memory at a time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.run import Row, Task, TaskResult
 
 RESULTS: Final = "results.parquet"
+_GROUP_ROWS: Final = 20_000
+"""Rows of the table at most in memory."""
 
 _TEXT: Final = ("config", "recording", "whatIf", "workload")
 _WHOLE: Final = ("pods", "placed", "moves", "victims")
@@ -49,22 +54,23 @@ class SweepDirectory:
             raise _problem(path, problem) from problem
 
     def finished(self, tasks: Iterable[Task]) -> dict[str, TaskResult]:
-        """Return the results that exist already, by digest; failed runs are left out.
+        """Return the results that exist already, by digest, `_without_workloads`.
 
+        Failed runs are left out.
         A file that cannot be read counts as missing: its run is carried out again.
         """
         found: dict[str, TaskResult] = {}
         for task in tasks:
             try:
-                result = msgspec.json.decode(self._file(task.digest).read_bytes(), type=TaskResult)
+                result = self._read(task)
             except (OSError, msgspec.MsgspecError):
                 continue
             if result.task == task.digest and not result.problem:
-                found[task.digest] = result
+                found[task.digest] = _without_workloads(result)
         return found
 
-    def keep(self, result: TaskResult) -> None:
-        """Write the result of a run as a whole, or not at all.
+    def keep(self, result: TaskResult) -> TaskResult:
+        """Write the result of a run as a whole, or not at all; return it `_without_workloads`.
 
         Raises:
             InputError: the file cannot be written.
@@ -76,23 +82,44 @@ class SweepDirectory:
             beside.replace(file)
         except OSError as problem:
             raise _problem(file, problem) from problem
+        return _without_workloads(result)
 
-    def write_table(self, tasks: Sequence[Task], results: dict[str, TaskResult]) -> Path:
-        """Write `results.parquet`, in the order of the tasks, not of their ends.
+    def write_table(self, tasks: Sequence[Task]) -> Path:
+        """Write `results.parquet` of the files, in the order of the tasks, not of their ends.
 
         Raises:
-            InputError: the file cannot be written.
+            InputError: a file cannot be read or written.
         """
-        rows = [msgspec.to_builtins(row) for task in tasks for row in results[task.digest].rows]
         file = self.path / RESULTS
+        beside = file.with_suffix(".part")
         try:
-            pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
+            with pq.ParquetWriter(beside, SCHEMA, compression="zstd") as writer:
+                for rows in _groups(row for task in tasks for row in self._read(task).rows):
+                    writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+            beside.replace(file)
         except OSError as problem:
             raise _problem(file, problem) from problem
+        except msgspec.MsgspecError as problem:
+            raise InputError(f"{self._runs}: a run cannot be read: {problem}") from problem
         return file
+
+    def _read(self, task: Task) -> TaskResult:
+        return msgspec.json.decode(self._file(task.digest).read_bytes(), type=TaskResult)
 
     def _file(self, digest: str) -> Path:
         return self._runs / f"{digest}.json"
+
+
+def _without_workloads(result: TaskResult) -> TaskResult:
+    """Return the result with the row about all pods only."""
+    return replace(result, rows=result.rows[:1])
+
+
+def _groups(rows: Iterable[Row]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows as plain values, `_GROUP_ROWS` at a time."""
+    left = iter(rows)
+    while group := [msgspec.to_builtins(row) for row in islice(left, _GROUP_ROWS)]:
+        yield group
 
 
 def _problem(path: Path, problem: OSError) -> InputError:

@@ -1,8 +1,9 @@
 """Runs tasks on a pool of processes or on Dask, by futures of the standard library.
 
-A dead worker breaks a pool of processes: a new pool runs the remaining tasks. Dask itself gives the
-tasks of a dead worker to others. A task that a dead worker may have finished runs again, with the
-same result.
+A dead worker breaks a pool of processes: a new pool runs the remaining tasks. If no task is
+finished before that, those that it ran at once run alone, one after the other; a task that then
+kills its worker fails. Dask itself gives the tasks of a dead worker to others, and names a task
+that kills several. A task that a dead worker may have finished runs again, with the same result.
 """
 
 import signal
@@ -15,17 +16,22 @@ from concurrent.futures import (
     ProcessPoolExecutor,
 )
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from multiprocessing import get_context
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.run import Task, TaskResult, carry_out
 
 MAX_VAIN_ROUNDS: Final = 3
-"""Pools at most that break in a row without a finished task."""
+"""Pools at most that break in a row before they take a task."""
+_TRIES_ALONE: Final = 2
+"""Times at most that a task runs alone; then it fails."""
+_DIED: Final = "its worker died several times: out of memory?"
 PATIENCE_SECONDS: Final = 60.0
 """Time without a finished task after which running tasks are named, and again when it doubles."""
 
@@ -39,32 +45,38 @@ class Workers(msgspec.Struct, frozen=True):
     Attributes:
         opened: opens an executor as a context, whose end cancels the tasks that wait.
         lost: the exceptions that a future raises when a worker has died.
+        deadly: those of a future whose task has killed several workers.
+        at_once: number of lost tasks, in the order of submission, that may have killed a worker.
+        alone: opens an executor for one task at a time; `opened` if None.
     """
 
     opened: Callable[[], AbstractContextManager[Executor]]
     lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+    deadly: tuple[type[BaseException], ...] = ()
+    at_once: int = 1
+    alone: Callable[[], AbstractContextManager[Executor]] | None = None
+
+    def for_one(self) -> "Workers":
+        """Return the workers that run one task at a time."""
+        return replace(self, opened=self.alone or self.opened)
 
 
 def processes(jobs: int) -> Workers:
-    """Return workers in `jobs` processes of this machine.
+    """Return workers in `jobs` processes of this machine."""
+    return Workers(partial(_pool, jobs), at_once=jobs, alone=partial(_pool, 1))
 
-    They are spawned: a fork would copy threads and open connections of this process.
-    """
 
-    @contextmanager
-    def opened() -> Iterator[Executor]:
-        # Ctrl-C reaches the workers as well: they end at once, and start no other run.
-        at_interrupt = signal.SIGINT, signal.SIG_DFL
-        spawn = get_context("spawn")
-        executor = ProcessPoolExecutor(
-            jobs, spawn, initializer=signal.signal, initargs=at_interrupt
-        )
-        try:
-            yield executor
-        finally:
-            executor.shutdown(cancel_futures=True)
-
-    return Workers(opened)
+@contextmanager
+def _pool(jobs: int) -> Iterator[Executor]:
+    """Open a pool of spawned processes: a fork would copy threads and open connections."""
+    # Ctrl-C reaches the workers as well: they end at once, and start no other run.
+    at_interrupt = signal.SIGINT, signal.SIG_DFL
+    spawn = get_context("spawn")
+    executor = ProcessPoolExecutor(jobs, spawn, initializer=signal.signal, initargs=at_interrupt)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def carry_out_all(
@@ -85,19 +97,41 @@ def carry_out_all(
         patience_seconds: see `PATIENCE_SECONDS`.
 
     Raises:
-        InputError: workers die repeatedly, and no task is finished; or one has another version.
+        InputError: workers die repeatedly before they take a task; or one has another version.
     """
     left = {task.digest: task for task in tasks}
     vain = 0
     while left:
         before = len(left)
-        _one_round(left, workers, take, on_silence, patience_seconds)
-        vain = vain + 1 if len(left) == before else 0
+        lost = _one_round(left, workers, take, on_silence, patience_seconds)
+        if len(left) < before:
+            vain = 0
+            continue
+        for task in lost[: workers.at_once]:
+            _alone(task, workers.for_one(), take, on_silence, patience_seconds)
+            del left[task.digest]
+        vain = 0 if lost else vain + 1
         if vain == MAX_VAIN_ROUNDS:
             raise InputError(
                 f"workers died {vain} times in a row without a finished run; "
                 f"{len(left)} runs are left: out of memory? Try fewer --jobs"
             )
+
+
+def _alone(
+    task: Task,
+    workers: Workers,
+    take: Callable[[TaskResult], None],
+    on_silence: Silence,
+    patience_seconds: float,
+) -> None:
+    """Run one task; it fails if it kills its workers."""
+    left = {task.digest: task}
+    for _ in range(_TRIES_ALONE):
+        _one_round(left, workers, take, on_silence, patience_seconds)
+        if not left:
+            return
+    take(TaskResult(task.digest, problem=_DIED))
 
 
 def _one_round(
@@ -106,8 +140,9 @@ def _one_round(
     take: Callable[[TaskResult], None],
     on_silence: Silence,
     patience_seconds: float,
-) -> None:
-    """Run tasks until all are done, or a dead worker breaks the pool."""
+) -> list[Task]:
+    """Run tasks until all are done, or a dead worker breaks the pool; return those it had taken."""
+    lost: set[Future[TaskResult]] = set()
     done: SimpleQueue[Future[TaskResult]] = SimpleQueue()
     futures: dict[Future[TaskResult], Task] = {}
     with workers.opened() as executor:
@@ -129,13 +164,29 @@ def _one_round(
 
         for _ in range(len(futures)):
             future = next_done()
-            try:
-                result = future.result()
-            except workers.lost:
-                # Other futures that are done have results, and are handled by this loop too.
-                continue
-            digest = futures[future].digest
-            if result.task != digest:
-                raise InputError("a worker runs another version of Stowage")
-            take(result)
-            del left[digest]
+            task = futures[future]
+            result = _result_of(future, task, workers)
+            # Other futures that are done have results, and are handled by this loop too.
+            if result is None:
+                lost.add(future)
+            else:
+                take(result)
+                del left[task.digest]
+    return [task for future, task in futures.items() if future in lost]
+
+
+def _result_of(future: Future[TaskResult], task: Task, workers: Workers) -> TaskResult | None:
+    """Return the result of a task; None if its worker has died.
+
+    Raises:
+        InputError: the worker has another version.
+    """
+    try:
+        result = future.result()
+    except workers.lost:
+        return None
+    except workers.deadly:
+        return TaskResult(task.digest, problem=_DIED)
+    if result.task != task.digest:
+        raise InputError("a worker runs another version of Stowage")
+    return result

@@ -35,7 +35,7 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
         free_cpu_unusable: the share of the free CPU at the end that no kind of pod can use.
         left_out: why it cannot be compared with others, or empty.
         is_on_front: whether it can be compared, and no other candidate of the same what-if places
-            as many pods with less waiting (p99) and fewer nodes.
+            as many pods with less waiting (p99) and fewer nodes. A victim counts as not placed.
     """
 
     config: str
@@ -55,9 +55,9 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def costs(self) -> tuple[int, float, float]:
-        """The values to minimize."""
+        """The values to minimize. No replacements of victims are in a recording."""
         wait = float("inf") if self.wait_p99 is None else self.wait_p99
-        return -self.placed, wait, self.nodes
+        return self.victims - self.placed, wait, self.nodes
 
     @property
     def wait_texts(self) -> tuple[str, str]:

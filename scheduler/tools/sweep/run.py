@@ -16,7 +16,7 @@ import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
-from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.files import LeftOut, Recording, recordings_in
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
@@ -32,7 +32,7 @@ from scheduler.tools.offline.recorded import (
     recorded_profiles,
     with_plugins,
 )
-from scheduler.tools.sweep.candidates import CandidateConfig
+from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig
 from scheduler.tools.sweep.what_if import AS_IT_WAS, NodeChanges
 
 ALL_PODS = ""
@@ -46,7 +46,7 @@ class Task(msgspec.Struct, frozen=True):
         candidate: the configuration.
         paths: the files of the recording; paths, or URLs that fsspec reads.
         recording: the name of the recording.
-        size: bytes of its files: a recording may still grow.
+        sizes: bytes of each file to read: a recording may still grow.
         plugins: additional plugins, each `MODULE:CLASS[=WEIGHT]`.
         plugins_source: a digest of their modules' source: another one may decide otherwise.
         what_if: the change to the recorded cluster.
@@ -55,7 +55,7 @@ class Task(msgspec.Struct, frozen=True):
     candidate: CandidateConfig
     paths: tuple[str, ...]
     recording: str
-    size: int = 0
+    sizes: tuple[int, ...] = ()
     plugins: tuple[str, ...] = ()
     what_if: NodeChanges = AS_IT_WAS
     plugins_source: str = ""
@@ -66,7 +66,7 @@ class Task(msgspec.Struct, frozen=True):
 
         The digest depends on the name of the candidate, not on the paths of the files.
         """
-        recording = self.recording, self.size
+        recording = self.recording, self.sizes
         plugins = self.plugins, self.plugins_source
         about = (stowage_version(), self.candidate, recording, plugins, self.what_if)
         return hashlib.blake2b(msgspec.json.encode(about), digest_size=12).hexdigest()
@@ -117,19 +117,23 @@ class TaskResult(msgspec.Struct, frozen=True):
         task: the digest of the task.
         rows: the rows, that about all pods first; none if the task failed.
         problem: the reason why the task failed, or empty.
+        reconfigured: how often the recorded engine took over another configuration.
+        has_decisions: whether the recorded engine decided; if not, there are no rows.
     """
 
     task: str
     rows: tuple[Row, ...] = ()
     problem: str = ""
+    reconfigured: int = 0
+    has_decisions: bool = True
 
 
 def recordings_at(
-    path: Path, left_out: Callable[[Path], object] = lambda _: None
+    path: Path, left_out: Callable[[LeftOut], object] = lambda _: None
 ) -> list[Recording]:
     """Open all recordings of a directory, or the one whose first part is a file.
 
-    `left_out` is as for `recordings_in`: the same pods would count twice.
+    `left_out` is as for `recordings_in`.
 
     Raises:
         SchedulerError: there is no recording, or one cannot be read.
@@ -160,11 +164,15 @@ def source_digest(plugins: Iterable[str]) -> str:
 def carry_out(task: Task) -> TaskResult:
     """Replay a task's recording; the result of a failed task has the reason."""
     try:
-        recording = Recording([_local(path) for path in task.paths])
+        recording = Recording([_local(path) for path in task.paths], task.sizes)
         header = recording.header
         engine = recorded_engine(_profiles(task, header), header, with_extenders=False)
-        placements = place_anew(task.what_if.applied(recording), engine)
-        return TaskResult(task.digest, tuple(_rows(task, placements, engine)))
+        records = task.what_if.applied(recording)
+        found = place_anew(records, engine, as_configured=task.candidate == RECORDED)
+        if not found.has_decisions:
+            return TaskResult(task.digest, has_decisions=False)
+        rows = tuple(_rows(task, found, engine))
+        return TaskResult(task.digest, rows, reconfigured=found.reconfigured)
     except SchedulerError as problem:
         return TaskResult(task.digest, problem=str(problem))
     except Exception as problem:  # noqa: BLE001 - of a plugin, or a defect: other runs go on

@@ -7,13 +7,12 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.api.objects import Node
+from scheduler.api.objects import Node, is_terminal
+from scheduler.api.pods import PodInfo
 from scheduler.daemon.recording.records import Record
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
-from scheduler.tools.offline.hypothetical_changes import MAX_ADDED, node_like
+from scheduler.tools.offline.hypothetical_changes import MAX_ADDED, node_like, pending
 from scheduler.tools.offline.reading import InputError
-
-_NODES: Final = "nodes"
 
 
 class NodeChanges(msgspec.Struct, frozen=True):
@@ -32,11 +31,13 @@ class NodeChanges(msgspec.Struct, frozen=True):
     def applied(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield the records of the changed cluster, in order.
 
+        A pod that is first seen on a removed node arrives pending instead.
+
         Raises:
             InputError: at the end, if the recording has none of the nodes of a change.
         """
         seen: set[str] = set()
-        for record in records:
+        for record in self._with_displaced(records):
             match record.event:
                 case ObjectSet(kind="nodes" | "csinodes" as kind, object=found):
                     seen.add(found.metadata.name)
@@ -57,6 +58,23 @@ class NodeChanges(msgspec.Struct, frozen=True):
                 case _:
                     yield record
         self._check(seen)
+
+    def _with_displaced(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records; pods that are first seen on a removed node have none."""
+        known: set[str] = set()
+        for record in records:
+            match record.event:
+                case ObjectSet(kind="pods", object=pod) if pod.uid not in known:
+                    known.add(pod.uid)
+                    if self._displaces(pod):
+                        yield replace(record, event=ObjectSet("pods", pending(pod)))
+                        continue
+            yield record
+
+    def _displaces(self, pod: PodInfo) -> bool:
+        if not pod.node_name or not self._is_removed(pod.node_name):
+            return False
+        return not pod.is_tied_to_node and not pod.is_terminating and not is_terminal(pod.pod)
 
     def _check(self, names: Collection[str]) -> None:
         missing = [name for name in self.added if name not in names]

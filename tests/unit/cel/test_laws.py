@@ -46,6 +46,51 @@ def test_columns_say_what_one_device_after_the_other_says(seed: int) -> None:
     assert program.evaluate(table).codes.tolist() == one_by_one(program, table)
 
 
+LOGIC = st.recursive(
+    st.sampled_from(
+        [
+            "device.attributes['d'].fast",
+            "device.attributes['d'].n == 1",
+            "device.driver == 'd' || device.attributes['d'].n == 3",
+            "device.attributes.exists(x, x == 'd')",
+            # These end early: always, on one value, on some devices; together they cost too much.
+            "lists.range(2000000).size() == 1",
+            "lists.range(device.attributes['d'].n * 1000000).size() == 2000000",
+            "device.attributes.exists(x, lists.range(2000000).size() == 1)",
+            "lists.range(350000).size() == 350000",
+            "[1].all(x, lists.range(350000).size() == 350000)",
+        ]
+    ),
+    lambda part: st.one_of(
+        st.tuples(part, st.sampled_from(["&&", "||"]), part).map(lambda it: f"({' '.join(it)})"),
+        st.tuples(part, part, part).map(lambda it: f"({it[0]} ? {it[1]} : {it[2]})"),
+        part.map(lambda it: f"!({it})"),
+    ),
+    max_leaves=6,
+)
+
+
+@given(LOGIC, st.none() | st.integers(1, 4_000_000))
+@settings(max_examples=100, deadline=None)
+def test_columns_with_parts_that_end_early_say_the_same(
+    expression: str, budget: int | None
+) -> None:
+    table = devices(
+        [
+            {"driver": driver, "attributes": {"fast": {"bool": bool(row % 2)}, "n": {"int": row}}}
+            for row in range(4)
+            for driver in ("d", "e")
+        ]
+    )
+    program = compile_expression(expression)
+
+    found = program.evaluate(table, budget=budget).codes
+
+    expected = np.array(one_by_one(compile_expression(expression), table))
+    assert found[found != PENDING].tolist() == expected[found != PENDING].tolist()
+    assert (found != PENDING).all() or budget is not None
+
+
 @given(SEEDS, st.data())
 def test_some_rows_get_the_verdicts_they_have_among_all(seed: int, data: st.DataObject) -> None:
     program, table = compiled(seed)

@@ -44,6 +44,22 @@ def verdict(expression: str) -> int:
         ('"-".matches("^[^-a]$")', FALSE),
         (r'"nv_h100".matches("^nv\\_h100$")', TRUE),
         ('"m\u0131ni".matches("(?i)^mini$")', FALSE),
+        # Go takes a group's name twice, zeros in front of a code, and properties in any spelling.
+        ('"ab".matches("(?P<n>a)(?P<n>b)")', TRUE),
+        (r'"A".matches("\\x{0000000000041}")', TRUE),
+        (r'"A".matches("^\\p{LC}\\P{Cn}?$")', TRUE),
+        (r'"A".matches("^\\p{lu}$") && !"a".matches("\\p{Uppercase_Letter}")', TRUE),
+        (r'"A".matches("^\\p{ASCII}$") && "\u212a".matches("(?i)^\\p{ASCII}$")', TRUE),
+        (r'"A".matches("^\\p{Assigned}$") && !"\u0378".matches("\\p{assigned}")', TRUE),
+        # What is written as a precision of `%e` is a width, as is the default of six.
+        ('"%e".format([1.5]) == "1.500000\u00d710\u2070\u2070"', TRUE),
+        ('"%.15e".format([-1.5]) == " -1.500000\u00d710\u2070\u2070"', TRUE),
+        ('"%e%.2e".format([0.0 / 0.0, 1.0 / 0.0]) == "   NaN \u221e"', TRUE),
+        # A fraction of a duration is computed with doubles, and zeros in front do not matter.
+        ('duration("0.3333333333333333333h") == duration("20m")', TRUE),
+        (f'timestamp("1970-01-01T00:00:00.{"0" * 2000}1Z") == timestamp(0)', TRUE),
+        (f'duration("{"0" * 2000}1s") == duration("1s")', TRUE),
+        ("dyn([7])[-9223372036854775808.0] == 7", ERROR),
         # Kubernetes' own types do not survive in an optional that passes through a name or `?:`.
         ('optional.of(quantity("1")).value() == quantity("1")', TRUE),
         ('cel.bind(q, optional.of(quantity("1")), q.hasValue())', TRUE),
@@ -110,3 +126,58 @@ def test_mixed_lists_are_arguments_of_format() -> None:
 def test_a_name_bound_to_a_constant_is_worked_out_on_devices() -> None:
     """Not when it is compiled: a conversion that fails is an error, not a refusal."""
     assert verdict('bool(cel.bind(x, device.attributes["d"], dyn("1.5")))') == ERROR
+
+
+GPU = 'device.attributes["d"]'
+
+
+@pytest.mark.parametrize(
+    ("expression", "cost"),
+    [
+        # A list of constants is a set.
+        (f"{GPU}.n in [1, 2, 3]", 4),
+        # An attribute inside another is not counted again.
+        (f"(true ? {GPU}.n : 3) == 1", 4),
+        ("[1, 2, 3].filter(x, x > 5).size() == 0", 9),
+        ("[1, 2, 3].exists_one(x, x > 2)", 10),
+        ("device.attributes[device.driver].n == 1", 6),
+        # Calls that fail are counted, and what an error was put into.
+        ("1 / 0 == 1 || true", 2),
+        ('"abc".substring(5) == "" || true', 1),
+        ("[1, 2, 3].slice(2, 9) == [] || true", 12),
+        ("[1 / 0].size() == 1 || true", 13),
+        # Steps are counted if they find something, and the one that fails.
+        (f"{GPU}.?nope.hasValue()", 4),
+        (f"{GPU}.?nope.?x.hasValue()", 4),
+        ('dyn({"a": 1}).b.c == 1 || true', 3),
+        # Addresses have a length only where they differ; searches count bytes.
+        ('ip("::1") == ip("::1")', 3),
+        ('ip("::1") != ip("::2")', 4),
+        ('"éééééééééééééééééééé".indexOf("é") == 0', 5),
+    ],
+)
+def test_costs(expression: str, cost: int) -> None:
+    found = compile_expression(expression).evaluate(devices([DEVICE]))
+
+    assert (found.error(0), found.cost) == ("", cost)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("dyn([1])[5.0] == 1", "index out of bounds: 5"),
+        ("dyn({1: 2})[5.0] == 1", "no such key: 5"),
+        ('duration("1h") + duration(dyn("2562047h")) == duration("1s")', "integer overflow"),
+        ('timestamp(0).getHours("Local") == 0', ""),
+        (
+            '[[1]].flatten(dyn("a")) == [1] || true',
+            "internal error: interface conversion: ref.Val is types.String, not types.Int",
+        ),
+        (
+            "dyn(1).flatten(1 / 0) == [1] || true",
+            "internal error: interface conversion: ref.Val is *types.Err, not types.Int",
+        ),
+    ],
+)
+def test_texts(expression: str, text: str) -> None:
+    assert compile_expression(expression).evaluate(devices([DEVICE])).error(0) == text

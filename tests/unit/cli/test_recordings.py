@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
@@ -158,6 +159,27 @@ def test_the_file_of_a_crash_hides_no_recording(tmp_path: Path, moment: str | No
 
     whole.unlink()
     assert recording_at([tmp_path], moment).paths == [crash]
+
+
+def test_a_damaged_recording_is_left_out_unless_it_is_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the time of day; of one whose start cannot be read, that is unknown."""
+    for name, started in (("a", 1e9), ("b", 2e9), ("c", 1.5e9)):
+        header = make_header(configuration=CONFIGURATION, recording=name, started=started)
+        written(tmp_path / part_name(header), header, [Tick()])
+        part_2 = replace(header, part=2)
+        written(tmp_path / part_name(part_2), part_2, [Tick()])
+    (tmp_path / "b-0001.recording").unlink()
+    (tmp_path / "c-0002.recording").unlink()
+    (tmp_path / "c-0001.recording").write_text("not ours")
+
+    assert recording_at([tmp_path], None).header.recording == "a"
+    assert recording_at([tmp_path], "2026-01-01T00:00:00Z").header.recording == "a"
+
+    assert capsys.readouterr().err.count("expected part 1, found part 2; it is left out.") == 2
+    with pytest.raises(RecordingError, match=r"b-0002\.recording: expected part 1, found part 2"):
+        recording_at([tmp_path], "2034-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize("moment", ["0", "9.5", "2001-09-09T01:46:45Z"])

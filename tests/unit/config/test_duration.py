@@ -27,6 +27,8 @@ from scheduler.config.duration import format_duration, parse_duration
         pytest.param("s", None, id="no number"),
         pytest.param("-", None, id="sign only"),
         pytest.param("1e3s", None, id="exponent"),
+        pytest.param("0" * 126 + "1s", 1.0, id="128 characters"),
+        pytest.param("0" * 127 + "1s", None, id="129 characters"),
         pytest.param("2562048h", None, id="more than 64 bits of nanoseconds"),
     ],
 )

@@ -211,7 +211,7 @@ def test_the_error_of_a_selector_is_that_of_one_device(monkeypatch: pytest.Monke
     devices, nodes = cluster(slices), nodes_of(*(f"n{i}" for i in range(9)))
     failing = a_claim(exactly(selectors=[f'device.attributes["{DRIVER}"].model == "h"']))
     assert set(verdicts(devices, nodes, failing).values()) == {FAILED}
-    monkeypatch.setattr(selectors, "_MAX_EXPRESSIONS", 1)
+    monkeypatch.setattr(selectors, "MAX_SELECTORS", 1)
     verdicts(devices, nodes, a_claim(exactly(selectors=["device.driver == 'x'"])))
     evaluated: list[int] = []
     evaluate = Program.evaluate

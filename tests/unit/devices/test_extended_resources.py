@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.api.devices import DeviceClass, DeviceClassSpec
+from scheduler.api.devices import MAX_RESULTS, DeviceClass, DeviceClassSpec
 from scheduler.api.objects import Container, ObjectMeta, PodSpec, ResourceRequirements
 from scheduler.kernel.devices.class_names import ClassNames
 from scheduler.kernel.devices.extended_resources import requests_and_mappings
@@ -99,6 +99,30 @@ def test_an_init_container_that_needs_no_more_has_no_request() -> None:
 
     assert counts == {"container-1-request-0": 2, "container-2-request-0": 2}
     assert mappings[-1] == ("i", "container-1-request-0")
+
+
+def test_a_claim_for_too_many_devices_has_no_mapping() -> None:
+    """It is never allocated; the message about it has the number of devices."""
+    inits = tuple(container(f"i{i}", gpu=40) for i in range(200))
+    sidecars = tuple(container(f"s{i}", sidecar=True, gpu=1) for i in range(200))
+
+    few, some = asked(PodSpec(init_containers=inits + sidecars[:MAX_RESULTS]))
+    counts, mappings = asked(PodSpec(init_containers=inits[:1] + sidecars[: MAX_RESULTS + 1]))
+
+    assert sum(few.values()) == 40
+    assert sum(counts.values()) == 40
+    assert some == mappings == []
+
+
+def test_the_mapping_of_many_containers_is_no_square_of_their_number() -> None:
+    """Each uses at most the devices that one claim can have."""
+    inits = tuple(container(f"i{i}", gpu=1) for i in range(400))
+    last = container("c", gpu=MAX_RESULTS)
+
+    counts, mappings = asked(PodSpec(init_containers=inits, containers=(last,)))
+
+    assert counts == {"container-400-request-0": MAX_RESULTS}
+    assert len(mappings) == 401
 
 
 def test_requests_are_sorted_as_text() -> None:

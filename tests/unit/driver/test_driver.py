@@ -18,6 +18,7 @@ from scheduler.daemon.driver.driver import (
     LONG_SECONDS,
     SET_BACK,
     SLICE_SECONDS,
+    SLOT_SECONDS,
     Driver,
 )
 from scheduler.daemon.driver.lanes import AHEAD, CONCURRENCY, MAX_OWED, OutboxSettings
@@ -441,10 +442,10 @@ def test_time_is_told_at_whole_seconds() -> None:
 
 
 def test_time_is_told_whenever_the_engine_wants_to_know() -> None:
-    """Each of several times, in whatever order they were asked for."""
+    """Each of several times, in whatever order they were asked for; near ones share a Tick."""
 
     async def story(world: World) -> None:
-        for time in (1002.5, 1001.25, 1002.5):
+        for time in (1002.5, 1001.25, 1001.1, 1002.5, *(1002.3 + i / 100 for i in range(20))):
             world.driver._wake_me_at(SetTimer(time))
         await asyncio.sleep(2.9)
 
@@ -461,7 +462,7 @@ def test_patience_ends_at_its_time() -> None:
         world.add_pods(1)
         await asyncio.sleep(59.9)
         assert len(world.engine.attempts) == 1
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.1 + SLOT_SECONDS)
         assert len(world.engine.attempts) == 0
 
     ticking(story, 1000.3, lambda _: Everything(permit=Status(Code.WAIT)))

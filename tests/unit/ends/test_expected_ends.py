@@ -94,6 +94,10 @@ def test_an_end_may_be_unknown(fields: dict[str, Any]) -> None:
         ({"expected_duration": "90m", "expected_end": START}, ""),
         ({"expected_duration": "2 h"}, "stowage.dev/expected-duration: 2 h"),
         ({"expected_end": "soon"}, "stowage.dev/expected-end: soon"),
+        (
+            {"expected_duration": "1" * 262144},
+            f"stowage.dev/expected-duration: {'1' * 128}... (longer than 128 characters)",
+        ),
     ],
 )
 def test_an_annotation_that_cannot_be_read_is_named(fields: dict[str, Any], unread: str) -> None:

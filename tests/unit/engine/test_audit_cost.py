@@ -59,9 +59,22 @@ def test_the_more_is_counted_the_fewer_rows_are_looked_at(
     counted = engine.core.snapshot.counted_classes
     assert counted >= selectors
 
-    engine.handle(Tick(), engine.core.now)
+    engine.handle(Tick(), engine.core.now + 1.0)
 
     rows = engine.core.next_audited
     assert 1 <= rows <= AUDITED_ROWS
     assert rows == 1 or rows * counted <= BUDGET
     assert (rows == AUDITED_ROWS) == (selectors == 0)
+
+
+def test_ticks_within_a_second_look_at_no_more_rows() -> None:
+    """Timers may bring several: an audit is due once a second."""
+    engine = engine_with(80)
+    second = float(int(engine.core.now)) + 1.0
+    seen = []
+    for time in (second, second + 0.25, second + 0.75, second + 1.0):
+        engine.core.next_audited = -1
+        engine.handle(Tick(), time)
+        seen.append(engine.core.next_audited >= 0)
+
+    assert seen == [True, False, False, True]

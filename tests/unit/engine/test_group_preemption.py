@@ -143,6 +143,7 @@ def test_no_more_victims_leave_for_a_group_that_may_not_be_tried(least: int | No
     driven.leaves(victims[name])
     after = driven.evicted()
     driven.group(least=1, priority=10)
+    driven.tick(2.0)
     driven.run()
 
     assert after == [name]

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.api import limits
 from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm
+from tests.support.storage import claims_of
 from tests.unit.engine.engine import EngineUnderTest, Everything
 from tests.unit.engine.extenders import FILTERS
 
@@ -34,6 +35,11 @@ ANTI_AFFINITY = Affinity(
             {"affinity": ANTI_AFFINITY},
             f"{limits.MAX_POD_TERMS + 1} pod affinity terms",
             id="terms",
+        ),
+        pytest.param(
+            {"volumes": claims_of(*map(str, range(limits.MAX_VOLUMES + 1)))},
+            f"{limits.MAX_VOLUMES + 1} volumes",
+            id="volumes",
         ),
     ],
 )

@@ -361,6 +361,7 @@ def test_a_condition_that_could_not_be_written_is_written_by_the_next_attempt(ui
     driven.handle(GroupStatusFailed("default", "g", uid))
     driven.handle(GroupStatusFailed("default", "unknown", uid))
     driven.add("g3", group="g")
+    driven.tick(2.0)
     driven.run()
 
     fails = ("False", "Unschedulable", "pod group is unschedulable")

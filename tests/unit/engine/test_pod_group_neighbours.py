@@ -1,6 +1,14 @@
 """Pod groups beside other plugins, other profiles, and changes of the group."""
 
+import pytest
+from typing_extensions import override
+
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Allowed, Decide, ObjectGone
+from scheduler.kernel.engine.group_step import UNITS
+from scheduler.kernel.engine.held import WaitingPods
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.status import Status
 from tests.support.builders import make_pod_info
 from tests.unit.engine.gangs import (
     NO_GROUP,
@@ -36,6 +44,43 @@ def test_a_plugin_that_holds_one_member_holds_it_only() -> None:
 
     assert before == (["g1", "g2"], "held")
     assert driven.bound() == ["g1", "g2", "g0"]
+
+
+class AllowsAtOnce(HoldsOne):
+    """Allows or rejects the pod of a name before the engine holds it."""
+
+    def __init__(self, name: str, *, rejects: bool) -> None:
+        super().__init__(name)
+        self._rejects = rejects
+        self.waiting: WaitingPods | None = None
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        if self.waiting is not None and self._rejects:
+            self.waiting.reject(pod.uid, self.NAME, "no")
+        elif self.waiting is not None:
+            self.waiting.allow(pod.uid, self.NAME)
+        return super().permit(state, pod, node_name)
+
+
+@pytest.mark.parametrize("units", [1, UNITS])
+@pytest.mark.parametrize(("rejects", "stage"), [(False, "binding"), (True, "unschedulable")])
+def test_what_a_plugin_says_of_its_pod_before_it_is_held_counts(
+    rejects: bool, stage: str, units: int
+) -> None:
+    """As for a single pod, however many steps the group takes."""
+    plugin = AllowsAtOnce("g0", rejects=rejects)
+    driven = Gangs(3, plugin)
+    driven.engine.scheduler.group_cycle.step.units = units
+    plugin.waiting = driven.engine.core.waiting
+    driven.group()
+    pods = driven.members(3)
+
+    driven.run()
+    driven.settle()
+
+    assert driven.stage(pods[0]) == stage
+    assert sorted(driven.bound()) == ["g0", "g1", "g2"][rejects:]
 
 
 def test_a_member_may_need_a_more_important_one_beside_it() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from typing_extensions import override
 
+from scheduler.kernel.engine import pod_group_placements
 from scheduler.kernel.engine.events import Decide, ObjectGone, Tick
 from scheduler.kernel.engine.group_step import UNITS
 from scheduler.kernel.engine.pod_group_placements import PodGroupPlacements
@@ -199,3 +200,32 @@ def test_steps_change_nothing(seed: int) -> None:
 
     first, *others = [racks.told for racks in worlds]
     assert [other == first for other in others] == [True, True]
+
+
+@pytest.mark.parametrize("has_large", [True, False])
+def test_very_many_racks_take_several_attempts(
+    has_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members differ, so only trials show that two of them fill a node. Others go between them."""
+    monkeypatch.setattr(pod_group_placements, "MAX_TRIED", 9)
+    driven = Stepping(*(f"r{number}" for number in range(7)))
+    if has_large:
+        driven.node("large", "r-large", cpu="5")
+    driven.gang("g", 0, least=3)
+    for number, cpu in enumerate(("1500m", "1600m", "1700m")):
+        driven.pod(f"g-{number}", cpu=cpu, group="g")
+    driven.run()
+    first = driven.bound("g")
+    driven.pod("single-0", cpu="100m")
+    driven.run()
+    between = driven.bound("g"), driven.bound("single")
+    driven.at_last()
+    driven.at_last()
+
+    assert first == 0
+    assert between == (0, 1)
+    assert driven.bound("g") == (3 if has_large else 0)
+    place = driven.engine.core.queue.place_of(make_pod_info("g-0").uid)
+    assert place is not None
+    assert place.queued.attempts == 3
+    assert not driven.engine.has_ready

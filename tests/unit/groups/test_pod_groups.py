@@ -136,6 +136,35 @@ def test_a_pod_is_a_member_of_one_group(name: str) -> None:
     assert groups.of("default", "g") is None
 
 
+@pytest.mark.parametrize("end", ["bound", "unreserved", "gone", "moved back"])
+def test_a_pod_that_moves_while_it_is_reserved_keeps_its_place(end: str) -> None:
+    """It counts in its new group, until it is bound, gives up the place, or is gone."""
+    groups = groups_of(WAITING, least=1)
+    groups.reserve(WAITING, "n")
+    moved = make_pod_info("waiting", group="other")
+
+    groups.on_event(POD_KIND, WAITING, moved)
+    there = groups.of("default", "other")
+    assert there is not None
+    counts = known(groups).scheduled, there.scheduled
+    if end == "bound":
+        groups.on_event(POD_KIND, moved, make_pod_info("waiting", group="other", node_name="n"))
+    elif end == "unreserved":
+        # The attempt knows the pod as it was when it began.
+        groups.unreserve(WAITING, "n")
+    elif end == "gone":
+        groups.on_event(POD_KIND, moved, None)
+    else:
+        groups.on_event(POD_KIND, moved, WAITING)
+    there = groups.of("default", "other")
+
+    assert counts == (0, 1)
+    assert known(groups).scheduled == (end == "moved back")
+    assert (there.scheduled if there is not None else 0) == (end == "bound")
+    groups.unreserve(WAITING, "n")
+    assert known(groups).scheduled == 0
+
+
 def test_a_fork_changes_by_itself() -> None:
     """What is tried on it is not seen outside, nor what happens outside in it."""
     groups = groups_of(WAITING, RUNNING)

@@ -90,7 +90,7 @@ def test_a_list_replaces_a_node_by_another_of_its_name(is_asked_before: bool) ->
         nodes = [{"metadata": {"name": "n", "uid": uid}} for uid in uids]
         intake.begin_list()
         asyncio.run(intake.take_items([msgspec.Raw(json.dumps(node)) for node in nodes]))
-        intake.end_list()
+        asyncio.run(intake.end_list())
         return kept.node("n") if is_asked_before else None
 
     listed("old")
@@ -102,3 +102,26 @@ def test_a_list_replaces_a_node_by_another_of_its_name(is_asked_before: bool) ->
     listed()
     assert kept.node("n") is None
     assert len(kept) == 0
+
+
+def test_other_work_goes_on_while_very_many_objects_vanish() -> None:
+    """As while a list is read: they are removed in slices."""
+    kept = KeptObjects(lambda _: False, keeps_nodes=True)
+    clock, kind = FakeClock(), kept.nodes_kind
+    store: Store[Node] = Store(kind.meta_of)
+    intake = Intake(kind, store, Reports("nodes", InformerMetrics(Instruments()), clock), clock)
+    left: list[int] = []
+
+    async def ends() -> None:
+        intake.begin_list()
+        nodes = [{"metadata": {"name": f"n{number}", "uid": "u"}} for number in range(9)]
+        await intake.take_items([msgspec.Raw(json.dumps(node)) for node in nodes])
+        intake.begin_list()
+        clock.advance(1.0)
+        asyncio.get_running_loop().call_soon(lambda: left.append(len(store)))
+        await intake.end_list()
+
+    asyncio.run(ends())
+
+    assert left == [8]
+    assert len(store) == 0

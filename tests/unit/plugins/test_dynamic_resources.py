@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.limits import MAX_DEVICE_REQUESTS
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.args import DynamicResourcesArgs
@@ -21,6 +22,7 @@ from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.errors import RequestError
 from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
+from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE, CycleState
 from scheduler.kernel.framework.events import ActionType, EventResource, ObjectKind, QueueingHint
 from scheduler.kernel.framework.interface import Write
@@ -491,6 +493,21 @@ def test_a_fault_of_a_claim_ends_the_attempt() -> None:
 
     with pytest.raises(PluginError, match="number of requested devices 33 exceeds the claim limit"):
         framework.filtering.find_nodes_that_fit(pod_of("c"), world.snapshot)
+
+
+def test_claims_over_a_limit_end_the_attempt() -> None:
+    """Whatever nodes it is asked about, and however often."""
+    world = World()
+    world.devices("a", "gpu-0")
+    one = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    requests = [{"name": f"r{i}", "exactly": one} for i in range(MAX_DEVICE_REQUESTS + 1)]
+    world.claim("c", requests=requests)
+    pod, state = pod_of("c"), CycleState()
+    assert world.plugin.pre_filter(state, pod, world.snapshot) == (None, SUCCESS)
+
+    for _ in range(2):
+        with pytest.raises(AllocationError, match=f"pod has {len(requests)} device requests"):
+            world.plugin.filter(state, pod, world.snapshot, slice(0, 1))
 
 
 @pytest.mark.parametrize("point", ["Filter", "Score"])

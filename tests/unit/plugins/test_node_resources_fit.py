@@ -296,6 +296,24 @@ def test_weights_make_a_weighted_mean() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "shape", "each"),
+    [
+        pytest.param(LEAST, (), (70, 50), id="least"),
+        pytest.param(MOST, (), (30, 50), id="most"),
+        pytest.param(RATIO, ((0, 0), (100, 10)), (30, 50), id="ratio"),
+    ],
+)
+def test_a_resource_that_is_listed_twice_counts_twice(
+    kind: ScoringStrategyType, shape: tuple[tuple[int, int], ...], each: tuple[int, int]
+) -> None:
+    """Upstream accepts such a list, too."""
+    fit = plugin(kind, (("cpu", 3), ("memory", 1), ("cpu", 1)), shape)
+    pod = make_pod_info(requests={"cpu": "300m", "memory": 500})
+
+    assert score(fit, small_node(), pod) == (each[0] * 4 + each[1]) // 5
+
+
+@pytest.mark.parametrize(
     ("requests", "expected"),
     [
         pytest.param({"cpu": "500m", GPU: 1}, (50 + 75 * 3) // 4, id="a device is asked for"),

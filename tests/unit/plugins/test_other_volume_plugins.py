@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.api.objects import (
     AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
     GCEPersistentDiskVolumeSource,
     ISCSIVolumeSource,
     RBDVolumeSource,
@@ -17,11 +18,13 @@ from scheduler.api.pod_shape import VOLUMES
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, CSIDriver, CSISource
 from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import QueueingHint
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable
 from scheduler.kernel.framework.types import PreBindWork
 from scheduler.kernel.plugins.node_volume_limits import (
     NodeVolumeLimits,
     NodeVolumeLimitsWithScaling,
+    after_volume_detached,
 )
 from scheduler.kernel.plugins.volume_binding import VolumeBinding
 from scheduler.kernel.plugins.volume_restrictions import VolumeRestrictions
@@ -36,6 +39,7 @@ from tests.support.storage import (
     bound_claim,
     claims_of,
     cluster_of,
+    make_attachment,
     make_catalog,
     make_claim,
     make_class,
@@ -269,6 +273,29 @@ def test_a_claim_that_does_not_exist_rejects_every_node() -> None:
         r for i, r in enumerate(plugin.reasons(state, POD, snapshot)) if int(bits[0]) >> i & 1
     )
     assert reason.text == 'looking up PVC default/c: persistentvolumeclaim "c" not found'
+
+
+@pytest.mark.parametrize(
+    ("volumes", "is_woken"),
+    [
+        pytest.param(claims_of("c"), True, id="a claim"),
+        pytest.param([EBS], True, id="a disk of the driver"),
+        pytest.param([gce(read_only=True)], False, id="a disk of another driver"),
+        pytest.param(
+            [gce(read_only=True), Volume(azure_disk=AzureDiskVolumeSource("/d", kind="Dedicated"))],
+            True,
+            id="a disk that no driver takes over",
+        ),
+        pytest.param([rbd("a")], False, id="no driver's disk"),
+    ],
+)
+def test_a_volume_that_is_detached_wakes_the_pod(volumes: list[Volume], is_woken: bool) -> None:
+    """If its own volumes may be of that driver."""
+    pod, gone = make_pod_info("p", volumes=volumes), make_attachment("pv", "n", "ebs.csi.aws.com")
+
+    hint = after_volume_detached(pod, gone, None)
+
+    assert (hint is QueueingHint.QUEUE) == is_woken
 
 
 def test_plugins_about_volumes_are_not_even_asked_about_pods_without() -> None:

@@ -81,9 +81,9 @@ def _(queue: SchedulingQueue) -> None:
     waiting(queue, "failed").gating_plugin = "Gate"
 
 
-@breaks("pod default/failed has a back-off that does not follow from its failures")
+@breaks("pod default/failed has a back-off that is too short for its failures")
 def _(queue: SchedulingQueue) -> None:
-    waiting(queue, "failed").backoff_expiration += 1.0
+    waiting(queue, "failed").backoff_expiration -= 1.0
 
 
 @breaks("pod default/failed is in the wrong kind of back-off")

@@ -10,6 +10,7 @@ from scheduler.daemon.recording.comparison import (
     SPARE_DECISIONS,
     Elsewhere,
     ReplayComparison,
+    ReplayPlacements,
     compare,
     place_anew,
 )
@@ -17,6 +18,7 @@ from scheduler.daemon.recording.records import Record, encode_answer
 from scheduler.daemon.recording.summary import Meter, PodSummary, Use, WaitTimes, summary_of
 from scheduler.kernel.engine.events import (
     BindFailed,
+    Configure,
     Decide,
     Event,
     EvictFailed,
@@ -24,7 +26,7 @@ from scheduler.kernel.engine.events import (
     ObjectSet,
     Tick,
 )
-from scheduler.kernel.engine.instructions import Bind, Evict, Instruction
+from scheduler.kernel.engine.instructions import Bind, Configured, Evict, Instruction
 from scheduler.tools.cli.comparing import compared_with, configured, configured_by
 from scheduler.tools.cli.comparison_page import comparison_page
 from scheduler.tools.offline.cluster import Profiles
@@ -210,3 +212,65 @@ def test_waits_are_ranked(count: int, expected: WaitTimes) -> None:
 
     assert summary_of(pods, {}, Meter()).waited == expected
     assert summary_of([PodSummary("p", 0.0)], {}, Meter()).waited is None
+
+
+@pytest.mark.parametrize("as_configured", [True, False])
+def test_a_configuration_that_was_taken_over_counts_if_it_is_meant(as_configured: bool) -> None:
+    """One that was refused does not; nor are extenders asked."""
+    other, refused = to_object(default_configuration("other")), {"profiles": "none"}
+    other["extenders"] = [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}]
+    records = records_of(
+        (1.0, NODE),
+        (1.0, Decide()),
+        (2.0, Configure(other), [Configured()]),
+        (3.0, Configure(refused), [Configured("refused")]),
+        (4.0, ObjectSet("pods", make_pod_info("p", uid="p", scheduler_name="other"))),
+        (5.0, Tick()),
+    )
+    engine = Profiles(default_configuration("stowage")).engine(1, with_extenders=False)
+
+    found = place_anew(records, engine, as_configured=as_configured)
+
+    assert found.reconfigured == 1
+    assert {uid: pod.node for uid, pod in found.pods.items()} == (
+        {"p": "n"} if as_configured else {}
+    )
+
+
+def test_a_comparison_says_that_the_configuration_changed() -> None:
+    """The other side keeps the one that is asked about."""
+    header = make_header(configuration=to_object(default_configuration("stowage")))
+    new = Configure(to_object(default_configuration("other")))
+    records = records_of((101.0, NODE), (102.0, new, [Configured()]), (103.0, Tick()))
+
+    page = comparison_page(header, records, configured(header, None, ()))
+    unchanged = comparison_page(header, records[:1], configured(header, None, ()))
+
+    [notice] = page["notices"]
+    assert notice.startswith("The configuration changed during the recording (1)")
+    assert tuple(unchanged["notices"]) == ()
+
+
+def test_placing_anew_begins_with_the_first_decision() -> None:
+    """Before that another replica decides: its recording has those pods, and that use of nodes."""
+    before = records_of(
+        (0.0, NODE),
+        (1.0, pod("theirs")),
+        (2.0, Tick()),
+        (3.0, pod("theirs", "n", cpu="2")),
+        (4.0, pod("left")),
+        (5.0, Tick()),
+    )
+    after = records_of((6.0, Decide()), (7.0, pod("ours")), (8.0, Tick()))
+
+    def found(records: list[Record]) -> ReplayPlacements:
+        return place_anew(records, Profiles(default_configuration("stowage")).engine(1))
+
+    standby, leader = found(before), found(before + after)
+
+    assert (standby.pods, standby.has_decisions) == ({}, False)
+    assert leader.has_decisions
+    assert {uid: (summary.came, summary.node) for uid, summary in leader.pods.items()} == {
+        "left": (6.0, "n"), "ours": (7.0, "n")
+    }  # fmt: skip
+    assert leader.meter.nodes == Use(1.0, 1.0)

@@ -1,5 +1,6 @@
 """Rows of attempts: on disk, in Parquet, and where nobody reads them."""
 
+import resource
 import threading
 from pathlib import Path
 
@@ -177,7 +178,7 @@ def test_what_is_full_ends_it_and_is_told_once(problem: Exception, why: str) -> 
 def test_files_are_put_aside_and_the_oldest_removed(tmp_path: Path) -> None:
     """What was there before stays; no more than so many are kept."""
     path = tmp_path / "d.jsonl"
-    path.write_bytes(b"0" * 6)
+    path.write_bytes(b"00000\n")
     write = RotatedFile(path, file_bytes=10, kept_files=3)
     for number in range(1, 6):
         write(str(number).encode() * 6)
@@ -204,6 +205,23 @@ def test_files_are_filled_before_they_are_put_aside(tmp_path: Path) -> None:
         "d.jsonl.1": b"2" * 5 + b"3" * 5,
         "d.jsonl.2": b"0" * 5 + b"1" * 5,
     }
+
+
+def test_half_a_line_damages_no_other(tmp_path: Path) -> None:
+    """A full disk leaves none; one of a process that was killed is ended."""
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b"a\nhalf of")
+    write = RotatedFile(path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(b"longer than there is room\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    write(b"c\n")
+
+    assert path.read_bytes() == b"a\nhalf of\nc\n"
 
 
 def test_a_file_can_be_taken_away_by_others(tmp_path: Path) -> None:

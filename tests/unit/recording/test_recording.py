@@ -2,7 +2,7 @@
 
 import resource
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path, PosixPath
 from typing import Any, ClassVar
@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.devices import FinalizedMeta, ResourceClaim
 from scheduler.api.objects import (
     AnnotatedMeta,
     ContainerStatus,
@@ -39,7 +40,9 @@ from scheduler.daemon.recording.directory import DirectoryRecorder
 from scheduler.daemon.recording.files import (
     MAGIC,
     MAX_LINES,
+    LeftOut,
     Recording,
+    block,
     part_name,
     recordings_in,
     whole_file,
@@ -55,6 +58,7 @@ from scheduler.daemon.recording.records import (
     encode_answer,
 )
 from scheduler.daemon.recording.replay import Replayed, replay
+from scheduler.kernel.devices.extended_resources import ANNOTATION, is_of_extended_resources
 from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
@@ -65,6 +69,7 @@ from scheduler.kernel.engine.events import (
     Decide,
     Event,
     ObjectGone,
+    ObjectRead,
     ObjectSet,
     PluginEvent,
     PodRead,
@@ -357,9 +362,15 @@ def test_only_what_scheduling_reads_is_written() -> None:
         for value in ("hidden1", "hidden2")
     )
     meta = {"name": "s", "annotations": {"k": "hidden"}, "managedFields": ["hidden"]}
+    claim_meta = {"k": "hidden", ANNOTATION: "true"}
+    claim = ResourceClaim(FinalizedMeta("c", "ns", annotations=claim_meta))
+    csi_meta = {"k": "hidden", MIGRATED_PLUGINS: "kubernetes.io/x"}
     events: list[Event] = [
         ObjectSet("nodes", first),
         ObjectSet("nodes", second),
+        ObjectSet("resourceclaims", claim),
+        ObjectRead("resourceclaims", claim),
+        ObjectSet("csinodes", CSINode(AnnotatedMeta("n", annotations=csi_meta))),
         ObjectSet("secrets", {"metadata": meta, "data": {"k": "hidden"}}),
         ObjectSet("widgets", {"metadata": meta, "spec": 1}),
     ]
@@ -367,12 +378,18 @@ def test_only_what_scheduling_reads_is_written() -> None:
     for event in events:
         Writer().write(lines, event, 0.0, ())
 
-    one, two, secret, widget = there_and_back(*events)
+    one, two, claimed, claim_read, csi, secret, widget = there_and_back(*events)
 
     assert b"hidden" not in lines
     assert isinstance(one, ObjectSet)
     assert isinstance(two, ObjectSet)
     assert one.object.metadata.annotations != two.object.metadata.annotations
+    assert isinstance(claimed, ObjectSet)
+    assert is_of_extended_resources(claimed.object)
+    assert isinstance(claim_read, ObjectRead)
+    assert claim_read.object == claimed.object
+    assert isinstance(csi, ObjectSet)
+    assert csi.object.migration == "kubernetes.io/x"
     assert secret == ObjectSet("secrets", {"metadata": {"name": "s"}})
     assert widget == ObjectSet("widgets", {"metadata": {"name": "s"}, "spec": 1})
 
@@ -443,6 +460,20 @@ def test_lines_go_to_the_disk_each_second(tmp_path: Path) -> None:
     recorder.close()
 
     assert [at - HEADER.clock for at in in_time] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("size", [0, len(MAGIC), len(MAGIC) + 9])
+def test_a_part_that_was_begun_later_is_not_read(tmp_path: Path, size: int) -> None:
+    """Of a recording that grows only what was there counts."""
+    record(tmp_path, 50, file_bytes=1000)
+    first, second, *_ = sorted(tmp_path.iterdir())
+    recording = Recording([second, first], [size, first.stat().st_size])
+    read: list[Record] = []
+
+    with pytest.raises(CutShortError):
+        read.extend(recording)
+
+    assert read == list(Recording([first]))
 
 
 def test_a_recording_is_bounded(tmp_path: Path) -> None:
@@ -598,18 +629,65 @@ def test_a_directory_may_hold_several_recordings(tmp_path: Path) -> None:
     (tmp_path / "c-0001.recording").touch()
     (tmp_path / "notes.txt").touch()
 
-    left_out: list[Path] = []
+    left_out: list[LeftOut] = []
 
     found = recordings_in(tmp_path, left_out.append)
 
-    assert left_out == [tmp_path / "crash-a.recording"]
+    assert left_out == [LeftOut(tmp_path / "crash-a.recording")]
     assert [[path.name for path in each.paths] for each in found] == [
         ["a-0001.recording", "a-0002.recording"],
         ["crash-d.recording"],
         ["b-0001.recording"],
     ]
-    (tmp_path / "a-0001.recording").unlink()
-    with pytest.raises(RecordingError, match="expected part 1, found part 2"):
+
+
+def _of_format_2(data: bytes) -> bytes:
+    header = Writer.header(replace(HEADER, recording="a", format=2))
+    return data[: len(MAGIC)] + block(header)
+
+
+def _flip_first(data: bytes) -> bytes:
+    at = len(MAGIC) + 20
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("part", "damage", "told"),
+    [
+        (1, _of_format_2, "a-0001.recording: expected format 4, found 2"),
+        (1, _flip_first, "a-0001.recording: it is damaged before byte"),
+        (2, _flip_first, "a-0002.recording: it is damaged before byte"),
+        (2, lambda _: b"not ours at all", "a-0002.recording: it is no recording"),
+        (1, None, "a-0002.recording: expected part 1, found part 2"),
+    ],
+)
+def test_a_recording_that_cannot_be_read_hides_no_other(
+    tmp_path: Path, part: int, damage: Callable[[bytes], bytes] | None, told: str
+) -> None:
+    """It is left out as a whole, with the reason; the last minutes of its process are read."""
+    for recording in ("a", "b"):
+        for number in (1, 2):
+            header = replace(HEADER, recording=recording, part=number)
+            (tmp_path / part_name(header)).write_bytes(whole_file(header, bytearray()))
+    crash = replace(HEADER, recording="a", started=2e9, is_complete=False)
+    (tmp_path / "crash-a.recording").write_bytes(whole_file(crash, bytearray()))
+    path = tmp_path / f"a-000{part}.recording"
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage(path.read_bytes()))
+    left_out: list[LeftOut] = []
+
+    found = recordings_in(tmp_path, left_out.append)
+
+    assert [[path.name for path in each.paths] for each in found] == [
+        ["b-0001.recording", "b-0002.recording"],
+        ["crash-a.recording"],
+    ]
+    assert [told in str(each.problem) for each in left_out] == [True]
+    for file in (*tmp_path.glob("b-*"), *tmp_path.glob("crash-*")):
+        file.unlink()
+    with pytest.raises(RecordingError, match=told):
         recordings_in(tmp_path)
 
 
@@ -672,6 +750,8 @@ def _flip(data: bytes) -> bytes:
     ("damage", "message"),
     [
         pytest.param(lambda data: data[:-1], "ends in the middle of a block", id="cut"),
+        pytest.param(lambda data: data + bytes(4096), "ends in the middle", id="zeros at the end"),
+        pytest.param(lambda data: bytes(len(data)), "ends in the middle", id="zeros"),
         pytest.param(lambda data: data[:-1000], "ends in the middle", id="cut short"),
         pytest.param(_flip, "damaged", id="a bit"),
         pytest.param(_lengthen, "damaged before byte", id="a length"),

@@ -9,6 +9,7 @@ from scheduler.config.load import default_configuration, load
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.errors import SchedulerError
+from scheduler.tools.offline.configured import profiles_from_text
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import CandidateConfig, from_directory, from_grid
 
@@ -136,3 +137,70 @@ def test_a_directory_without_configurations_is_refused(tmp_path: Path) -> None:
         from_directory(tmp_path)
     with pytest.raises(InputError, match=r"/absent: cannot be read: no such file or directory$"):
         from_directory(tmp_path / "absent")
+
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "{plugins: {score: {disabled: [{name: ImageLocality}]}}}",
+        "{plugins: {score: {disabled: [{name: '*'}]}}}",
+        "{plugins: {score: {disabled: [{name: '*'}], enabled: [{name: ImageLocality}]}}}",
+        "{plugins: {multiPoint: {enabled: [name: ImageLocality]}, score: {disabled: [name: '*']}}}",
+        "{plugins: {multiPoint: {disabled: [{name: ImageLocality}]}}}",
+        "{plugins: }",
+        "{plugins: {score: }, pluginConfig: }",
+        "{plugins: {score: {enabled: , disabled: }, multiPoint: }}",
+        "{plugins: {score: {disabled: [{name: ImageLocality}, {name: '*'}]}}}",
+    ],
+)
+def test_a_weight_has_effect_whatever_the_base_disables(tmp_path: Path, profile: str) -> None:
+    """Its scores count with that weight, and those of 0 do not."""
+    (tmp_path / "base.yaml").write_text(f"{HEAD}profiles: [{profile}]\n")
+
+    on, off = grid(tmp_path, "configuration: base.yaml\nweights: {ImageLocality: [7, 0]}")
+
+    assert weights_in_force(on)["ImageLocality"] == 7
+    assert "ImageLocality" not in weights_in_force(off)
+
+
+def weights_in_force(candidate: CandidateConfig) -> dict[str, int]:
+    """What frameworks that are built of it multiply scores by."""
+    profiles, _ = profiles_from_text(candidate.text, candidate.name)
+    framework = next(iter(profiles.frameworks.values()))
+    return {each.name: each.weight for each in framework.plugins.score}
+
+
+@pytest.mark.parametrize(
+    ("base", "told"),
+    [
+        ("profiles: {a: b}", "Expected `array`, got `object` - at `$.profiles`"),
+        ("profiles: [a]", "Expected `object`, got `str`"),
+        ("profiles: [{plugins: [a]}]", "Expected `object`, got `array`"),
+        ("profiles: [{plugins: {score: {enabled: [5]}}}]", "Expected `object`, got `int`"),
+        ("profiles: [{pluginConfig: {}}]", "Expected `array`, got `object`"),
+    ],
+)
+def test_a_base_of_another_form_is_one_message(tmp_path: Path, base: str, told: str) -> None:
+    """It names the grid."""
+    (tmp_path / "base.yaml").write_text(f"{HEAD}{base}\n")
+
+    with pytest.raises(InputError) as problem:
+        grid(tmp_path, "configuration: base.yaml\nweights: {ImageLocality: [7]}")
+
+    assert str(problem.value).startswith(f"--grid {tmp_path / 'grid.yaml'}: the configuration to")
+    assert told in str(problem.value)
+
+
+def test_an_entry_without_a_name_fails_its_run_only(tmp_path: Path) -> None:
+    """The configuration is wrong, and its run says so."""
+    entry = "{plugins: {score: {enabled: [{weight: 1}]}}, pluginConfig: [{args: {}}]}"
+    (tmp_path / "base.yaml").write_text(f"{HEAD}profiles: [{entry}]\n")
+    args = "args: {NodeResourcesFit: {scoringStrategy.type: [MostAllocated]}}"
+
+    [found] = grid(tmp_path, f"configuration: base.yaml\nweights: {{ImageLocality: [7]}}\n{args}")
+
+    with pytest.raises(SchedulerError, match="name"):
+        read(found)

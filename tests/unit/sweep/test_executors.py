@@ -75,6 +75,35 @@ def test_a_worker_of_another_version_ends_the_sweep() -> None:
     assert taken == []
 
 
+def test_a_task_that_is_said_to_kill_workers_fails_alone() -> None:
+    """As by Dask, which has tried it several times: it is not tried again."""
+
+    class KilledError(Exception):
+        pass
+
+    tasks, taken, tried = [Task(RECORDED, (), name) for name in "abc"], list[TaskResult](), []
+
+    class Deadly(Executor):
+        @override
+        def submit(self, _fn: Callable[..., Any], /, *args: Any, **_: Any) -> Any:
+            future: Future[TaskResult] = Future()
+            tried.append(args[0])
+            if args[0] == tasks[1]:
+                future.set_exception(KilledError())
+            else:
+                future.set_result(TaskResult(args[0].digest))
+            return future
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        yield Deadly()
+
+    carry_out_all(tasks, Workers(opened, deadly=(KilledError,)), taken.append)
+
+    assert tried == tasks
+    assert [bool(result.problem) for result in taken] == [False, True, False]
+
+
 class Breaking(Executor):
     """Takes one task, then its workers are dead."""
 

@@ -1,6 +1,7 @@
 """The front: candidates that no other one beats in waiting, nodes and placed pods at once."""
 
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from scheduler.tools.sweep.ranking import Standing, meanings, ranked
 from scheduler.tools.sweep.run import Row
@@ -34,6 +35,16 @@ def test_a_candidate_that_leaves_pods_pending_is_no_bargain() -> None:
 
     assert (first.config, first.pending) == ("good", 0)
     assert (second.config, second.pending, second.is_on_front) == ("lazy", 5, True)
+
+
+def test_evictions_make_no_room_for_free() -> None:
+    """A pod that is placed and evicted needs no node later: that is no merit."""
+    gentle, harsh = row("gentle", 1, 3), replace(row("harsh", 1, 2), victims=5)
+
+    [first, second] = ranked([harsh, gentle])
+
+    assert (first.config, second.config) == ("gentle", "harsh")
+    assert first.costs < second.costs
 
 
 def test_recordings_count_by_their_pods() -> None:

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from scheduler.api.objects import Node
+from scheduler.api.objects import AWSElasticBlockStoreVolumeSource, Node, Volume
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSISource
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
@@ -109,6 +109,54 @@ def test_a_claim_that_gets_its_volume_is_counted_as_that() -> None:
     tell(catalog, make_claim("b", class_name="fast"), bound_claim("b", "pv-2"))
 
     assert is_over(catalog, snapshot, "c") == []
+
+
+def test_a_pod_with_a_malformed_disk_stops_no_other() -> None:
+    """Tenants choose the identifiers of the disks in their pods."""
+    catalog = make_catalog(
+        FAST, csi_volume("pv-a"), csi_volume("pv-b"),
+        bound_claim("a", "pv-a"), bound_claim("b", "pv-b"),
+        make_csi_node("n", {DRIVER: 1}), make_csi_node("m", {DRIVER: 1}),
+    )  # fmt: skip
+    disk = AWSElasticBlockStoreVolumeSource("aws://[/vol-1")
+    evil = make_pod_info(
+        "evil", node_name="n", volumes=(Volume(name="v", aws_elastic_block_store=disk),)
+    )
+    snapshot = cluster_of([make_node("n"), make_node("m")], [evil, on("m", "p", "a")])
+
+    assert is_over(catalog, snapshot, "b") == ["m"]
+
+
+def test_a_fault_on_one_node_fails_once_and_leaves_the_others_counted() -> None:
+    """Whatever it is: the changes of the other nodes are not lost with it."""
+    catalog = make_catalog(
+        FAST, csi_volume("pv-a"), csi_volume("pv-b"), make_volume("pv-c", csi=object()),
+        bound_claim("a", "pv-a"), bound_claim("b", "pv-b"), bound_claim("c", "pv-c"),
+        make_csi_node("n", {DRIVER: 1}), make_csi_node("m", {DRIVER: 1}),
+    )  # fmt: skip
+    snapshot = cluster_of([make_node("n"), make_node("m")], [on("n", "q", "c"), on("m", "p", "a")])
+
+    with pytest.raises(AttributeError):
+        catalog.refresh(snapshot)
+
+    assert is_over(catalog, snapshot, "b") == ["m"]
+    tell(catalog, make_volume("pv-c", csi=object()), csi_volume("pv-c"))
+    assert is_over(catalog, snapshot, "b") == ["n", "m"]
+
+
+def test_a_rebuilt_snapshot_may_have_fewer_rows() -> None:
+    """Rows of deleted nodes are gone then."""
+    catalog = make_catalog(
+        FAST, csi_volume("pv"), bound_claim("a", "pv"),
+        *(make_csi_node(f"n{number}", {DRIVER: 0}) for number in range(3)),
+    )  # fmt: skip
+    snapshot = cluster_of([make_node(f"n{number}") for number in range(3)], [on("n2", "p", "a")])
+    assert is_over(catalog, snapshot, "a") == ["n0", "n1"]
+
+    info = make_node_info(make_node("n0"))
+    snapshot.rebuild([NodeSet(info, info.node)])
+
+    assert is_over(catalog, snapshot, "a") == ["n0"]
 
 
 def test_pods_tried_on_a_node_count_there() -> None:

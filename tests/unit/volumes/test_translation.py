@@ -93,6 +93,12 @@ def test_driver_and_handle(
     ("source", "labels"),
     [
         pytest.param({"awsElasticBlockStore": {"volumeID": "aws://z/disk"}}, {}, id="EBS"),
+        pytest.param(
+            {"awsElasticBlockStore": {"volumeID": "aws://[/vol-1"}}, {}, id="EBS, half an address"
+        ),
+        pytest.param(
+            {"awsElasticBlockStore": {"volumeID": "aws://a\u2100b/vol-1"}}, {}, id="EBS, no host"
+        ),
         pytest.param(GCE, {ZONE: "a__b"}, id="GCE zones of no region"),
         pytest.param(GCE, {ZONE: "us-a-1__eu-b-1"}, id="GCE zones of two regions"),
         pytest.param({"azureDisk": {"diskURI": "/d", "kind": "Dedicated"}}, {}, id="Azure"),

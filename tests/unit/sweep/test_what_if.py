@@ -1,0 +1,61 @@
+"""What becomes of the pods that ran on removed nodes."""
+
+from scheduler.api.objects import OwnerReference
+from scheduler.config.load import default_configuration
+from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
+from scheduler.daemon.recording.records import Record
+from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.sweep.what_if import parse_what_if
+from tests.support.builders import make_node, make_pod_info
+
+
+def pod(name: str, node: str = "", owner: str = "", phase: str = "Running") -> ObjectSet:
+    owners = (OwnerReference(kind=owner, name="o", controller=True),) if owner else ()
+    info = make_pod_info(
+        name, uid=name, node_name=node, requests={"cpu": "1"}, owner_references=owners, phase=phase
+    )
+    return ObjectSet("pods", info)
+
+
+def placed(change: str, *events: Event) -> ReplayPlacements:
+    nodes = [ObjectSet("nodes", make_node(name, allocatable={"cpu": "2"})) for name in "mn"]
+    records = [
+        Record(float(time), event, b"[]")
+        for time, event in enumerate((*nodes, Decide(), *events, Tick(), Tick()))
+    ]
+    engine = Profiles(default_configuration("stowage")).engine(1)
+    return place_anew(parse_what_if(change).applied(iter(records)), engine)
+
+
+def test_pods_of_a_removed_node_arrive_pending() -> None:
+    """They are placed, or wait, whatever is recorded of them later."""
+    running = [pod(name, "n") for name in ("a", "b", "c")]
+
+    found = placed("remove=n", *running, Tick(), *running, ObjectGone("pods", "default", "c", "c"))
+
+    assert {uid: summary.node for uid, summary in found.pods.items()} == {
+        "a": "m", "b": "m", "c": ""
+    }  # fmt: skip
+    assert found.pods["c"].is_gone
+
+
+def test_other_pods_stay_or_go_with_the_node() -> None:
+    """Those on other nodes; those of a daemon set, static ones and those that have ended."""
+    found = placed(
+        "remove=n",
+        pod("stays", "m"),
+        pod("daemon", "n", "DaemonSet"),
+        pod("static", "n", "Node"),
+        pod("done", "n", phase="Succeeded"),
+        pod("new"),
+    )
+
+    assert {uid: summary.node for uid, summary in found.pods.items()} == {"new": "m"}
+
+
+def test_a_pod_that_was_recorded_pending_is_the_same_pod() -> None:
+    """Its recorded node does not count."""
+    found = placed("remove=n", pod("p"), Tick(), pod("p", "n"))
+
+    assert (found.pods["p"].node, found.recorded) == ("m", {"p": "n"})
