@@ -17,7 +17,6 @@ retries it after backoff.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -42,6 +41,7 @@ from scheduler.kernel.engine.group_members import (
     let_down,
     of_several_profiles,
     refused,
+    result_of,
     turn_of,
     waits_for_victims,
 )
@@ -60,13 +60,6 @@ from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import GroupAttempt, GroupMembers
 from scheduler.kernel.preemption.group_victims import GroupVictims
-
-RESULTS: Final = {
-    SCHEDULED: "scheduled",
-    UNSCHEDULABLE: "unschedulable",
-    SCHEDULER_ERROR: "error",
-}
-"""The result under which an attempt counts, by the reason of the group's condition."""
 
 
 class PodGroupCycle:
@@ -198,7 +191,7 @@ class PodGroupCycle:
         in_order = members if is_scheduled else reversed(members)
         yield from self._settle(in_order, again=is_open)
         core.metrics.pod_groups.attempt_ended(
-            _result(found, reason, message), profile.scheduler_name, core.stopwatch() - start
+            result_of(found, reason, message), profile.scheduler_name, core.stopwatch() - start
         )
         if known is not None:
             attempt = GroupAttempt(
@@ -400,9 +393,3 @@ class PodGroupCycle:
             written = group.uid, *wanted
             self._core.out.append(patch)
         groups.note_attempt((pod.namespace, pod.group_name), attempt, written)
-
-
-def _result(found: GroupVictims | None, reason: str, message: str) -> str:
-    """The result under which an attempt counts, by the condition of the group."""
-    is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
-    return "waiting_on_preemption" if is_waiting else RESULTS[reason]

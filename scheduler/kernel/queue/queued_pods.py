@@ -1,6 +1,6 @@
 """The pods of the queue by place: the set-up of the places, and read access to them.
 
-Nothing here moves a pod.
+Nothing here moves a pod to another place.
 """
 
 from collections import Counter, OrderedDict
@@ -252,6 +252,26 @@ class QueuedPods:
         if profile is None or pod.pod.status.nominated_node_name:
             return False
         return self.nominator.nodes.get(pod.uid) is None and profile.shares_rejections(pod)
+
+    def took_long(self, uid: str) -> QueuedPodInfo | None:
+        """Record a slow decision; after two in a row, the pod sorts last for `PUT_LAST_SECONDS`.
+
+        Returns:
+            The pod, if it sorts last now; None also for a pod that does not wait.
+        """
+        queued = None if uid in self.in_flight else self._known.get(uid)
+        if queued is None or not self._slow.note(queued):
+            return None
+        self._moves.sort_anew(queued)
+        return queued
+
+    def _forgive(self) -> None:
+        """Sort pods as usual again that have sorted last for `PUT_LAST_SECONDS`."""
+        for uid in self._slow.forgiven():
+            queued = self._known.get(uid)
+            if queued is not None:
+                queued.is_slow = False
+                self._moves.sort_anew(queued)
 
 
 class SlowPods:

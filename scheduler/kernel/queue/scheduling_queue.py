@@ -390,23 +390,3 @@ class SchedulingQueue(QueuedPods):
         self.move_all_to_active_or_backoff_queue(
             ASSIGNED_POD_DELETE, pod, None, but=but, max_priority=pod.priority
         )
-
-    def took_long(self, uid: str) -> QueuedPodInfo | None:
-        """Record a slow decision; after two in a row, the pod sorts last for `PUT_LAST_SECONDS`.
-
-        Returns:
-            The pod, if it sorts last now; None also for a pod that does not wait.
-        """
-        queued = None if uid in self.in_flight else self._known.get(uid)
-        if queued is None or not self._slow.note(queued):
-            return None
-        self._moves.sort_anew(queued)
-        return queued
-
-    def _forgive(self) -> None:
-        """Sort pods as usual again that have sorted last for `PUT_LAST_SECONDS`."""
-        for uid in self._slow.forgiven():
-            queued = self._known.get(uid)
-            if queued is not None:
-                queued.is_slow = False
-                self._moves.sort_anew(queued)
