@@ -117,7 +117,7 @@ def test_a_status_that_could_not_be_cleared_is_cleared_at_the_next_write() -> No
 
     assert before == ["n", ""]
     assert [each.nominated_node_name for each in driven.all(PatchStatus)] == ["n", "", ""]
-    assert driven.engine.core.queue.nominator.node_of(pod.uid) is None
+    assert driven.engine.core.queue.nominator.nodes.get(pod.uid) is None
 
 
 def test_a_member_that_preempts_takes_no_turn_to_ask_where_there_are_no_extenders() -> None:
