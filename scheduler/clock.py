@@ -13,6 +13,16 @@ class MonotonicClock(Protocol):
         ...
 
 
+class EventClock(Protocol):
+    """A clock that stands still while an event is handled.
+
+    Attributes:
+        now: the time of the event in seconds; never goes back.
+    """
+
+    now: float
+
+
 class Clock(MonotonicClock, Protocol):
     """The source of time; injected everywhere."""
 

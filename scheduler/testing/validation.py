@@ -53,7 +53,7 @@ def _attempts(core: EngineState, attempts: Attempts, members: Sequence[Member]) 
         uid = attempt.placed.uid
         if core.cache.state_of(uid) is not PodState.ASSUMED:
             yield f"{key} is {attempt.state.value} and has no place in the cache"
-        in_flight = core.queue.is_in_flight(uid)
+        in_flight = uid in core.queue.in_flight
         if in_flight is (attempt.state is AttemptState.BOUND):
             yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
 
@@ -68,7 +68,7 @@ def _asking(
     key, uid = attempt.pod.key, attempt.pod.uid
     if attempt.placed is not None or core.cache.pods.get(uid) is not None:
         yield f"{key} is asking, and has a place in the cache"
-    if not core.queue.is_in_flight(uid):
+    if uid not in core.queue.in_flight:
         yield f"{key} is asking, and not in flight"
     questions = () if attempt.extender_calls is None else attempt.extender_calls.open
     is_idle = not questions and not attempts.extender_calls.is_in_line(attempt)

@@ -146,7 +146,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a change log that was trimmed, after 8,192 changes, gives stale rows",
-        "kernel/snapshot/row_log",
+        "kernel/snapshot/changes",
         "        if start < 0:\n            return None\n",
         "",
         "tests/unit/snapshot/test_amounts.py::test_a_log_that_was_trimmed_says_so",
@@ -196,10 +196,10 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a changed Service wakes no pod",
-        "kernel/engine/event_handlers",
-        "old: Any, new: Any) -> None:\n"
+        "kernel/engine/other_event_handlers",
+        "        event = self._added if old is None else self._updated\n"
         "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
-        "old: Any, new: Any) -> None:\n        pass\n",
+        "",
         _CHANGES + "test_a_change_of_a_service_wakes_who_waits_for_it",
     ),
     NamedFault(
@@ -212,9 +212,9 @@ FAULTS: Final = (
     NamedFault(
         "an unexpected error in a cycle loses the pod",
         "kernel/engine/scheduling_failure",
-        "            failure = self._core.failure(attempt.pod.key, problem)\n"
-        "            self.handle_scheduling_failure(attempt, failure)\n",
-        "            self._core.failure(attempt.pod.key, problem)\n",
+        "        failure = self._core.failure(attempt.pod.key, problem)\n"
+        "        self.handle_scheduling_failure(attempt, failure)\n",
+        "        self._core.failure(attempt.pod.key, problem)\n",
         _WAYS + "test_an_unexpected_error_does_not_lose_the_pod",
     ),
     NamedFault(
@@ -283,9 +283,9 @@ FAULTS: Final = (
     NamedFault(
         "a plugin's error in a cycle loses the pod",
         "kernel/engine/scheduling_failure",
-        "            failure = self._core.failure(attempt.pod.key, problem)\n"
-        "            self.handle_scheduling_failure(attempt, failure)\n",
-        "            pass\n",
+        "        failure = self._core.failure(attempt.pod.key, problem)\n"
+        "        self.handle_scheduling_failure(attempt, failure)\n",
+        "        pass\n",
         _CYCLES + "test_an_error_at_any_point",
     ),
     NamedFault(
@@ -556,7 +556,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "all events are kept as long as any pod is held",
-        "kernel/queue/in_flight",
+        "kernel/queue/active",
         "        while len(self._events) > MAX_EVENTS:\n",
         "        while False:\n",
         "tests/unit/queue/test_in_flight.py::test_after_very_many_events_no_hint_is_asked",
@@ -642,7 +642,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "what the watch brings late undoes the answer to a write: a device is given twice",
-        "kernel/engine/event_handlers",
+        "kernel/engine/other_event_handlers",
         "            self._answers.note(place, new, old)\n",
         "            pass\n",
         _CLAIMS + "test_an_answer_counts_before_the_watch_and_is_not_undone_by_it",
@@ -663,7 +663,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "an answer brings a claim back that is gone",
-        "kernel/engine/event_handlers",
+        "kernel/engine/other_event_handlers",
         "        if old is not None and is_older_of_same(old.metadata, new.metadata):\n",
         "        if old is None or is_older_of_same(old.metadata, new.metadata):\n",
         _CLAIMS + "test_an_answer_about_a_claim_that_is_gone_brings_it_not_back",

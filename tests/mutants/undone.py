@@ -297,9 +297,9 @@ FOUND: Final = (
     ),
     Undone(
         "a victim that was restored counts as leaving",
-        "scheduler/kernel/engine/preemption_executor.py",
-        "        self._leaving.discard(uid)\n\n    def gone",
-        "        pass\n\n    def gone",
+        "scheduler/kernel/engine/event_handlers.py",
+        "            self._preemption_executor.terminating.discard(uid)\n",
+        "            pass\n",
         "tests/unit/engine/test_preemption_executor.py"
         "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
     ),
@@ -374,8 +374,8 @@ FOUND: Final = (
     Undone(
         "Bind plugins that take long stop all bindings",
         "scheduler/daemon/driver/outbox.py",
-        "if lane is self._binds and taken.write.is_by_others:",
-        "if lane is self._binds and taken.write.extender is not None:",
+        "(taken.write.by_plugins or taken.write.extender is not None)",
+        "taken.write.extender is not None",
         "tests/unit/driver/test_lanes.py"
         "::test_plugins_that_take_long_to_bind_keep_no_other_write_waiting",
     ),

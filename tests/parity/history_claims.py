@@ -364,9 +364,7 @@ class HistoryWithClaims(PluginWrites, History):
     def _pre_bind(self, number: int) -> None:
         attempt = self.engine.attempts[number]
         key = attempt.pod.key
-        work: Any = attempt.framework.run_pre_bind_plugins(
-            attempt.cycle_state, attempt.pod, attempt.pod.node_name
-        )
+        work: Any = attempt.framework.run_pre_bind_plugins(attempt.cycle_state, attempt.pod)
         self._to_write[key] = number, work
         self._go_on_with(key)
         if key in self._to_write and not self.draw.maybe(self._waits):
@@ -465,7 +463,7 @@ class HistoryWithClaims(PluginWrites, History):
         pod, place = queue.get(uid), queue.place_of(uid)
         if pod is None or place is None or place.name == "gated":
             return False
-        return bool(pod.pod.status.nominated_node_name) and queue.nominator.node_of(uid) is None
+        return bool(pod.pod.status.nominated_node_name) and queue.nominator.nodes.get(uid) is None
 
     def _devices(self) -> list[str]:
         given = self._catalog.devices.usage.allocations.values()

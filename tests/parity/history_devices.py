@@ -114,14 +114,14 @@ class HistoryWithDevices(HistoryWithDrivers):
         attempt = self.engine.attempts[number]
         if _makes_no_claim(attempt.cycle_state.get(_ATTEMPT)):
             self._end_before()
-        state, pod, node = attempt.cycle_state, attempt.pod, attempt.pod.node_name
-        if attempt.framework.pre_bind_work(state, pod, node) is not PreBindWork.ANYTHING:
+        state, pod = attempt.cycle_state, attempt.pod
+        if attempt.framework.pre_bind_work(state, pod) is not PreBindWork.ANYTHING:
             super()._pre_bind(number)
             return
 
         async def later() -> Any:
             await Pause()
-            return await attempt.framework.run_pre_bind_plugins(state, pod, node)
+            return await attempt.framework.run_pre_bind_plugins(state, pod)
 
         work: Any = later()
         self._to_write[pod.key] = number, work

@@ -206,7 +206,7 @@ class History(Living):
             return
         if key_of(raw) in self.bindings or "hostPort" in json.dumps(raw["spec"]):
             return
-        if self.engine.core.queue.nominator.node_of(raw["metadata"]["uid"]) is None:
+        if self.engine.core.queue.nominator.nodes.get(raw["metadata"]["uid"]) is None:
             raw["spec"]["nodeName"] = self.draw.pick(nodes)
             raw["spec"].pop("schedulingGates", None)
             self.show(self.world.write(raw))

@@ -462,9 +462,7 @@ class HistoryWithVolumes(PluginWrites, History):
 
         async def later() -> Any:
             await Pause()
-            return await attempt.framework.run_pre_bind_plugins(
-                attempt.cycle_state, attempt.pod, attempt.pod.node_name
-            )
+            return await attempt.framework.run_pre_bind_plugins(attempt.cycle_state, attempt.pod)
 
         work: Any = later()
         self._waiting[key] = number, work

@@ -25,7 +25,7 @@ from scheduler.kernel.snapshot import (
     PodAdded,
     PodRemoved,
 )
-from scheduler.kernel.snapshot.port_counts import WILDCARD_IP
+from scheduler.kernel.snapshot.row_counts import WILDCARD_IP
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_node_info, make_pod_info
 
 NAMESPACES = ("red", "green", "blue")

@@ -48,7 +48,7 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
         return [framework.classes for framework in engine.core.frameworks.values()]
 
     metrics.queue.pending_pods.from_source(pending)
-    metrics.queue.inflight_events.from_source(queue.in_flight_event_counts)
+    metrics.queue.inflight_events.from_source(queue.in_flight.event_counts)
     metrics.cache_size.from_source(
         lambda: {
             "nodes": cache.node_count(),

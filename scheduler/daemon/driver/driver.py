@@ -312,7 +312,7 @@ class Driver:
         try:
             with place.taken():
                 status = await attempt.framework.run_pre_bind_plugins(
-                    attempt.cycle_state, pod, pod.node_name, at_the_same_time
+                    attempt.cycle_state, pod, at_the_same_time
                 )
         except PluginError as problem:
             self.submit(PreBound(attempt_id, str(problem)))
@@ -350,9 +350,7 @@ class Driver:
             return BindFailed(bind.attempt, "no longer wanted")
         try:
             with Place.of(attempt.order, attempt.id).taken():
-                status = await attempt.framework.run_bind_plugins(
-                    attempt.cycle_state, attempt.pod, bind.node
-                )
+                status = await attempt.framework.run_bind_plugins(attempt.cycle_state, attempt.pod)
         except PluginError as problem:
             failed = str(problem)
         else:

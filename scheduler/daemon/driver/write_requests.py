@@ -58,7 +58,7 @@ class WriteRequests:
 
     async def bind(self, bind: Bind) -> Event:
         """Bind a pod."""
-        if bind.is_by_others:
+        if bind.by_plugins or bind.extender is not None:
             return await self._ask_others(bind)
         try:
             await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)

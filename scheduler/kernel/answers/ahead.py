@@ -153,7 +153,7 @@ class Ahead:
             if not self._reserves:
                 return True
             self._states.reserved(there)
-            if framework.run_reserve_plugins(found.state, there, there.node_name).is_success:
+            if framework.run_reserve_plugins(found.state, there).is_success:
                 return True
         self._take_back([placed.pop()])
         return False
@@ -162,7 +162,7 @@ class Ahead:
         """Unreserve and remove placed pods, the last placed first."""
         with self._services.on_fork(self._world, self._states):
             for pod, state in reversed(placed) if self._reserves else ():
-                self._framework.run_unreserve_plugins(state, pod, pod.node_name)
+                self._framework.run_unreserve_plugins(state, pod)
                 self._states.unreserved(pod)
         self._world.update(PodRemoved(pod) for pod, _ in placed)
 

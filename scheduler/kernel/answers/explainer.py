@@ -288,7 +288,7 @@ class Explainer:
         if not (self._asks_permit and best and framework.plugins.permit):
             return UNSET
         node = best[0].node
-        status, waits = framework.run_permit_plugins(found.state, pod.on_node(node), node)
+        status, waits = framework.run_permit_plugins(found.state, pod.on_node(node))
         if status.is_success:
             return UNSET
         name = status.code.upstream_name

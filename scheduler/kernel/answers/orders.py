@@ -152,7 +152,7 @@ def state(  # noqa: C901 - each pod as it was, beside what it is
 
 def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> NominatedPods:
     """Return the nominated pods without those in `placed`."""
-    if not any(nominated.node_of(uid) for uid in placed):
+    if not any(nominated.nodes.get(uid) for uid in placed):
         return nominated
     left = NominatedPods()
     left.end_if_started = nominated.end_if_started

@@ -35,7 +35,7 @@ def scheduling_state_of(
         StoryEntry(when(entry.time), entry.attempt, entry.what, entry.detail)
         for entry in engine.story(uid)
     )
-    nominated = core.queue.nominator.node_of(uid) or ""
+    nominated = core.queue.nominator.nodes.get(uid) or ""
     attempt = engine.attempts.of(uid)
     if attempt is not None:
         held = core.waiting.get(uid)

@@ -288,6 +288,6 @@ def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: Nomin
 
     Answers for pods with volumes or devices depend on objects that change without a new epoch.
     """
-    if pod.needs or nominated.node_of(pod.uid) is not None:
+    if pod.needs or nominated.nodes.get(pod.uid) is not None:
         return None
     return framework, depth, pod.kind, pod.pod.status.nominated_node_name

@@ -27,8 +27,8 @@ from scheduler.kernel.snapshot import (
     Snapshot,
 )
 
-_MANY_CHANGES: Final = 2048
-"""The snapshot applies this many changes in about 10 ms."""
+MANY_CHANGES: Final = 2048
+"""With this many changes `update_snapshot` is due, so that no single call takes long: 10 ms."""
 
 
 class CacheInvariantError(SchedulerError):
@@ -134,7 +134,8 @@ class Cache:
 
     def set_node(self, node: Node) -> None:
         """Add a new node, or update a changed node."""
-        info = self._node_info(node.metadata.name)
+        name = node.metadata.name
+        info = self.nodes.get(name) or self._new_node(name)
         returning = info.node is None
         info.node = node
         self._note(NodeSet(info, node))
@@ -164,11 +165,6 @@ class Cache:
 
     # --- for others -----------------------------------------------------------------------------
 
-    @property
-    def has_many_changes(self) -> bool:
-        """Whether to call `update_snapshot` now, so that no single call takes long."""
-        return len(self.changes) >= _MANY_CHANGES
-
     def update_snapshot(self, snapshot: Snapshot) -> Rebuilt | None:
         """Apply the changes since the last call to the snapshot.
 
@@ -177,8 +173,8 @@ class Cache:
 
         Cost: O(changes).
         """
-        snapshot.selector_counts.trim()
         if not self.changes:
+            snapshot.selector_counts.trim()
             return None
         changes, self.changes = self.changes, []
         try:
@@ -239,7 +235,8 @@ class Cache:
         self._take_away(self.pods.pop(uid))
 
     def _place(self, pod: PodInfo, uid: str) -> None:
-        info = self._node_info(pod.pod.node_name)
+        name = pod.pod.node_name
+        info = self.nodes.get(name) or self._new_node(name)
         info.pods[uid] = pod
         if info.node is not None:
             self._note(PodAdded(pod))
@@ -256,10 +253,8 @@ class Cache:
         self.version += 1
         self.changes.append(change)
 
-    def _node_info(self, name: str) -> NodeInfo:
-        info = self.nodes.get(name)
-        if info is None:
-            info = self.nodes[name] = NodeInfo(name)
+    def _new_node(self, name: str) -> NodeInfo:
+        info = self.nodes[name] = NodeInfo(name)
         return info
 
     def _check(self, uid: str, event: PodEvent) -> None:

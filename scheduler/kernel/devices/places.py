@@ -32,7 +32,7 @@ from scheduler.kernel.devices.pools import (
 from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.devices.usage import Usage
 from scheduler.kernel.snapshot import Mask, Snapshot
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.changes import RowLog
 
 NO_NUMBER: Final = -1
 """Stands for the number of a node that no slice names."""

@@ -17,7 +17,7 @@ from scheduler.api.quantity import QuantityError
 from scheduler.kernel.devices.columns import DeviceColumns
 from scheduler.kernel.devices.conditions import leaves_it_to_devices
 from scheduler.kernel.devices.pools import NO_ROWS, PlacedSlice, Pool, PoolId
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.changes import RowLog
 
 _NO_ROWS: Final[tuple[int, ...]] = ()
 

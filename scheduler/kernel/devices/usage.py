@@ -17,8 +17,8 @@ from scheduler.kernel.devices.capacities import Amounts
 from scheduler.kernel.devices.pools import CounterTable, Pool
 from scheduler.kernel.devices.remaining_counters import NO_COUNTERS, RemainingCounters
 from scheduler.kernel.devices.table import SliceTable
+from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.snapshot.interning import InternedColumn
-from scheduler.kernel.snapshot.row_log import RowLog
 
 _NOTHING: Final[Amounts] = {}
 UNTOUCHED: Final = 0

@@ -104,7 +104,7 @@ class Batch:
             and result.best.is_of_class
             and framework.decides_alike(pod)
             and not core.extenders
-            and not len(core.queue.nominator)
+            and not core.queue.nominator.nodes
         )
 
     def end(self, reason: str, *, is_placed: bool) -> None:
@@ -190,7 +190,7 @@ class Lookahead:
             return one
         wanted = min(wanted, self._limit)
         size = snapshot.table.size
-        rows, _ = self.pod_class.best_rows(size)
+        rows, _ = self.pod_class.ranking.best_rows(self.pod_class.total[:size])
         if len(rows) < wanted < size:
             rows = np.argpartition(self.pod_class.total[:size], -wanted)[-wanted:]
         return np.union1d(rows[:wanted], one)

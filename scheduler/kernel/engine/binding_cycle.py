@@ -101,8 +101,8 @@ class BindingCycle:
     def start(self, attempt: Attempt) -> None:
         """Start PreBind, or else Bind; a failure after this point is never a rejection."""
         pod = attempt.pod
-        self._core.queue.done_scheduling_cycle(pod.uid)
-        work = attempt.framework.pre_bind_work(attempt.cycle_state, pod, pod.node_name)
+        self._core.queue.in_flight.stop_collecting(pod.uid)
+        work = attempt.framework.pre_bind_work(attempt.cycle_state, pod)
         asks = work is not PreBindWork.NOTHING or not attempt.framework.plugins.binds_plainly
         if asks and attempt.order is None:
             # Requests of plugins wait in this order.
@@ -130,12 +130,11 @@ class BindingCycle:
             self._core.out.append(patch)
 
     def _bind(self, attempt: Attempt) -> None:
-        self._attempts.advance(attempt, AttemptEvent.BIND)
-        if self._core.extenders.all:
-            attempt.binder = self._attempts.extender_calls.binder(attempt)
-        self._send_bind(attempt)
-
-    def _send_bind(self, attempt: Attempt) -> None:
+        """Send the binding; in BINDING again, without the extender that has failed to bind."""
+        if attempt.state is not AttemptState.BINDING:
+            self._attempts.advance(attempt, AttemptEvent.BIND)
+            if self._core.extenders.all:
+                attempt.binder = self._attempts.extender_calls.binder(attempt)
         pod, binder = attempt.pod.pod, attempt.binder
         meta, plugins = pod.metadata, attempt.framework.plugins
         by_plugins = binder is None and not plugins.binds_plainly
@@ -172,7 +171,7 @@ class BindingCycle:
         if binder is not None and extenders.all[binder].config.ignorable:
             self._attempts.extender_calls.went_on_without(attempt, binder, message)
             attempt.binder = None
-            self._send_bind(attempt)
+            self._bind(attempt)
             return
         self._report_bind(attempt, Code.ERROR)
         if is_certain:
@@ -199,9 +198,7 @@ class BindingCycle:
         core.out.append(scheduled(pod))
         core.queue.done(pod.uid)
         if attempt.framework.plugins.post_bind:
-            for problem in attempt.framework.run_post_bind_plugins(
-                attempt.cycle_state, pod, pod.node_name
-            ):
+            for problem in attempt.framework.run_post_bind_plugins(attempt.cycle_state, pod):
                 core.report("PostBind failed", pod.key, problem)
 
     def confirmed(self, attempt: Attempt) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.config.types import Extender
 from scheduler.errors import SchedulerError, encodable
-from scheduler.kernel.cache import Cache
+from scheduler.kernel.cache import MANY_CHANGES, Cache
 from scheduler.kernel.ends import RunDurations, end_if_started
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempt import STORY_LENGTH, Entry
@@ -19,9 +19,7 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime
 from scheduler.kernel.engine.event_handlers import (
-    NamespaceEventHandlers,
     NodeEventHandlers,
-    OtherEventHandlers,
     PodEventHandlers,
 )
 from scheduler.kernel.engine.events import (
@@ -52,6 +50,7 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import WaitingPod, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
+from scheduler.kernel.engine.other_event_handlers import NamespaceEventHandlers, OtherEventHandlers
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import ProfilesOf, queue_profiles
@@ -244,7 +243,7 @@ class Engine:
         services.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
         services.record_event = self._record_event
         services.random = random
-        services.now = self.core.time.monotonic
+        services.now = lambda: self.core.time.now
 
     def handle(self, event: Event, now: float) -> Sequence[Instruction]:
         """Handle one event, and return the instructions that follow from it.
@@ -258,7 +257,8 @@ class Engine:
         core.out = out
         self._is_handling = True
         self._call(self._handlers[type(event)], event)
-        self._waking.some()
+        if core.groups is not None:
+            self._waking.some()
         settled = core.waiting.settled
         turns = SETTLED_AT_ONCE
         while self._inbox or (settled and turns):
@@ -269,7 +269,7 @@ class Engine:
                 turns -= 1
                 self._call(self._binding.go_on, next(iter(settled.values())))
         self._is_handling = False
-        if core.cache.has_many_changes:
+        if len(core.cache.changes) >= MANY_CHANGES:
             core.catch_up()
         return out
 
@@ -288,9 +288,8 @@ class Engine:
     @property
     def has_ready(self) -> bool:
         """Whether `Decide` would schedule a pod, or continue other work."""
-        scheduler, queue = self.scheduler, self.core.queue
-        is_blocked = scheduler.group_cycle.asking.is_waiting
-        return scheduler.has_turn or (queue.has_ready and not is_blocked)
+        scheduler = self.scheduler
+        return scheduler.has_turn or (self.core.queue.has_ready and not scheduler.is_blocked)
 
     def story(self, uid: str) -> list[Entry]:
         """The latest entries about a pod, oldest first; takes about a millisecond."""

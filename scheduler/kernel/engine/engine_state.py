@@ -57,10 +57,6 @@ class EventTime:
     def __init__(self) -> None:
         self.now = 0.0
 
-    def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
-        return self.now
-
 
 class EngineState(msgspec.Struct):
     """All state that changes over time, and the configuration.

@@ -1,12 +1,12 @@
-"""Event handlers: they update the cache, the queue, the attempts and the states of plugins.
+"""Event handlers of pods and nodes: they update the cache, the queue, attempts and states.
 
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from scheduler.api.objects import Namespace, Node
+from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import REVOCABLE, UNDECIDED, Attempt, AttemptState
@@ -20,9 +20,6 @@ from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
-    NAMESPACE_ADD,
-    NAMESPACE_KIND,
-    NAMESPACE_UPDATE,
     NODE_ADD,
     NODE_DELETE,
     NODE_KIND,
@@ -30,15 +27,12 @@ from scheduler.kernel.framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
-    ActionType,
     ClusterEvent,
-    ObjectKind,
 )
 from scheduler.kernel.framework.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
-from scheduler.kernel.framework.runtime.shared_states import place_of
 from scheduler.kernel.framework.types import Failure
 
 NO_NODE_NEEDED: Final = "the pod was deleted or bound, and is back without a node"
@@ -68,19 +62,19 @@ class PodEventHandlers:
 
     def set(self, new: PodInfo) -> None:
         """Handle a new or changed pod."""
-        if self._answers.hide(new.uid, new):
+        if self._answers.kept and self._answers.hide(new.uid, new):
             return
-        is_needed = not new.node_name and not new.is_terminating
-        if not self._waits_for_pre_bind(new.uid, new, is_needed=is_needed):
-            self._set(new)
+        attempt = self._attempts.of(new.uid)
+        if attempt is not None:
+            is_needed = not new.node_name and not new.is_terminating
+            if self._waits_for_pre_bind(attempt, new, is_needed=is_needed):
+                return
+        self._set(new)
 
     def _waits_for_pre_bind(
-        self, uid: str, event: PodInfo | ObjectGone, *, is_needed: bool
+        self, attempt: Attempt, event: PodInfo | ObjectGone, *, is_needed: bool
     ) -> bool:
         """Cancel PreBind if the pod needs no node; return whether the event waits for its end."""
-        attempt = self._attempts.of(uid)
-        if attempt is None:
-            return False
         if attempt.state is AttemptState.PREBINDING and not is_needed:
             self._failures.cancel_pre_bind(attempt, Failure(NO_NODE_NEEDED))
         if attempt.state is not AttemptState.CANCELLED:
@@ -107,7 +101,8 @@ class PodEventHandlers:
         if new.is_terminating:
             self._preemption_executor.leaving(uid)
         else:
-            self._preemption_executor.stays(uid)
+            # A pod restored from a backup can be evicted again.
+            self._preemption_executor.terminating.discard(uid)
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -141,7 +136,8 @@ class PodEventHandlers:
     def gone(self, event: ObjectGone) -> None:
         """Handle a pod that was deleted, or that no longer concerns scheduling."""
         self._answers.forget(event.uid)
-        if not self._waits_for_pre_bind(event.uid, event, is_needed=False):
+        attempt = self._attempts.of(event.uid)
+        if attempt is None or not self._waits_for_pre_bind(attempt, event, is_needed=False):
             self._gone(event)
 
     def _gone(self, event: ObjectGone) -> None:
@@ -239,7 +235,7 @@ class PodEventHandlers:
     def _update_in_flight(self, attempt: Attempt, old: PodInfo | None, new: PodInfo) -> None:
         """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
         queue = self._core.queue
-        if queue.is_in_flight(new.uid):
+        if new.uid in queue.in_flight:
             # The queue has no old version if the pod's profile was removed and added again.
             old = old or new
             if attempt.placed is not None:
@@ -319,86 +315,6 @@ class NodeEventHandlers:
             self._binding.node_gone(event.name)
             core.states.object_gone(NODE_KIND, event.name, event.namespace)
             wake(core, NODE_DELETE, node, None)
-
-
-class NamespaceEventHandlers:
-    """Keeps namespace labels in the cache, for namespace selectors; a change may move pods.
-
-    Differs: upstream moves no pod, so a pod that only the change helps waits for another event.
-    """
-
-    def __init__(self, core: EngineState) -> None:
-        self._core = core
-        self._namespaces: dict[str, Namespace] = {}
-
-    def set(self, new: Namespace) -> None:
-        """Handle a new or changed namespace."""
-        name, labels = new.metadata.name, new.metadata.labels
-        old = self._namespaces.get(name)
-        self._namespaces[name] = new
-        if old is None or old.metadata.labels != labels:
-            self._core.cache.set_namespace(name, labels)
-            self._core.states.object_set(NAMESPACE_KIND, new)
-            event = NAMESPACE_ADD if old is None else NAMESPACE_UPDATE
-            self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
-
-    def gone(self, event: ObjectGone) -> None:
-        """Handle the deletion of a namespace."""
-        old = self._namespaces.pop(event.name, None)
-        if old is not None:
-            self._core.cache.remove_namespace(event.name)
-            self._core.states.object_gone(NAMESPACE_KIND, event.name, event.namespace)
-
-
-class OtherEventHandlers:
-    """Handlers of objects that only plugins read.
-
-    Each change updates the shared states and listers of plugins, and may move pods.
-    """
-
-    def __init__(self, core: EngineState, kind: ObjectKind) -> None:
-        self._core = core
-        self._kind = kind
-        self._answers = NewerAnswers[tuple[str, str], Any](lambda obj: obj.metadata)
-        self._added, self._updated, self._deleted = (
-            ClusterEvent(kind.event_resource, action)
-            for action in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
-        )
-
-    def set(self, new: Any) -> None:
-        """Handle a new or changed object."""
-        if not self._answers.hide(place_of(new), new):
-            self._set(new)
-
-    def _set(self, new: Any) -> None:
-        old = self._core.states.object_set(self._kind, new)
-        self._wake(self._added if old is None else self._updated, old, new)
-
-    def read(self, new: Any) -> None:
-        """Apply an object from the answer to a write, unless the watch showed a newer version.
-
-        An object that the watch does not show is ignored: it may be deleted by now.
-        """
-        namespace, name = place = place_of(new)
-        old = self._core.states.lister(self._kind).get(name, namespace)
-        if old is not None and is_older_of_same(old.metadata, new.metadata):
-            self._answers.note(place, new, old)
-            self._set(new)
-
-    def set_back(self) -> None:
-        """Go back to the objects as the watch showed them: the API server may lack the writes."""
-        for watched in self._answers.take_watched():
-            self._set(watched)
-
-    def gone(self, event: ObjectGone) -> None:
-        """Handle the deletion of an object."""
-        self._answers.forget((event.namespace, event.name))
-        old = self._core.states.object_gone(self._kind, event.name, event.namespace)
-        if old is not None:
-            self._wake(self._deleted, old, None)
-
-    def _wake(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
 
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:

@@ -13,11 +13,18 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import reason_of, rejected_by
+from scheduler.kernel.engine.failure import (
+    SCHEDULED,
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    reason_of,
+    rejected_by,
+)
 from scheduler.kernel.engine.group_trial import GROUP_FAILS
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
+from scheduler.kernel.preemption.group_victims import GroupVictims
 
 WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
 SEVERAL_PROFILES: Final = (
@@ -27,6 +34,12 @@ SEVERAL_PROFILES: Final = (
 _NOWHERE: Final = (AttemptState.POPPED, AttemptState.ASKING)
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
+RESULTS: Final = {
+    SCHEDULED: "scheduled",
+    UNSCHEDULABLE: "unschedulable",
+    SCHEDULER_ERROR: "error",
+}
+"""The result under which an attempt counts, by the reason of the group's condition."""
 
 Conclusion: TypeAlias = tuple[str, str]
 """Reason and message of a group's condition; its status is True where the reason is SCHEDULED."""
@@ -162,3 +175,9 @@ def refused(members: Sequence[Member], failure: Failure) -> Conclusion:
         each.failure = failure
         each.preemption = None
     return reason_of(failure), failure.message
+
+
+def result_of(found: GroupVictims | None, reason: str, message: str) -> str:
+    """The result under which an attempt counts, by the condition of the group."""
+    is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
+    return "waiting_on_preemption" if is_waiting else RESULTS[reason]

@@ -219,9 +219,9 @@ class GroupTrial:
         self.world.update([PodAdded(there)])
         self._states.reserved(there)
         self.nominated.delete_nominated_pod_if_exists(pod.uid)
-        status = framework.run_reserve_plugins(state, there, there.node_name)
+        status = framework.run_reserve_plugins(state, there)
         if status.is_success:
-            status, _ = framework.run_permit_plugins(state, there, there.node_name)
+            status, _ = framework.run_permit_plugins(state, there)
         if status.code is Code.WAIT and not framework.is_member(pod):
             # A single pod is tried for its room only, so a wait in Permit counts as success.
             status = SUCCESS
@@ -234,7 +234,7 @@ class GroupTrial:
     def _take_back(self, placed: Sequence[_Placed]) -> None:
         self._step.spend(len(placed))
         for pod, state in placed:
-            self.framework.run_unreserve_plugins(state, pod, pod.node_name)
+            self.framework.run_unreserve_plugins(state, pod)
             self._states.unreserved(pod)
         # The node of a member may have been deleted since.
         nodes = self.world.table.row_of

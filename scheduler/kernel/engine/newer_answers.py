@@ -20,19 +20,22 @@ class NewerAnswers(Generic[K, T]):
 
     Args:
         meta_of: returns the metadata of an object.
+
+    Attributes:
+        kept: by key, the answer's version and the watch's; None for an answer that it is gone.
     """
 
     def __init__(self, meta_of: Callable[[T], ObjectMeta]) -> None:
         self._meta_of = meta_of
-        self._kept: dict[K, tuple[T | None, T]] = {}
+        self.kept: dict[K, tuple[T | None, T]] = {}
 
     def note(self, key: K, answer: T | None, known: T) -> None:
         """Keep an object from an answer; None if the answer shows that it is gone.
 
         `known` is the version before the answer, from the watch or from an earlier answer.
         """
-        _, watched = self._kept.get(key, (None, known))
-        self._kept[key] = answer, watched
+        _, watched = self.kept.get(key, (None, known))
+        self.kept[key] = answer, watched
 
     def hide(self, key: K, watched: T) -> bool:
         """Return whether an object from the watch is no newer than the answer.
@@ -40,22 +43,22 @@ class NewerAnswers(Generic[K, T]):
         An older version is kept as the watch's; otherwise the answer is dropped. After an answer
         that the object is gone, any version counts as newer: the object may have been recreated.
         """
-        answer, _ = self._kept.pop(key, (None, None))
+        answer, _ = self.kept.pop(key, (None, None))
         if answer is None:
             return False
         meta, other = self._meta_of(watched), self._meta_of(answer)
         if is_older_of_same(meta, other):
-            self._kept[key] = answer, watched
+            self.kept[key] = answer, watched
             return True
         return (meta.uid, meta.resource_version) == (other.uid, other.resource_version)
 
     def forget(self, key: K) -> None:
         """Forget an object that the watch showed as gone."""
-        self._kept.pop(key, None)
+        self.kept.pop(key, None)
 
     def take_watched(self) -> list[T]:
         """Forget all answers, and return their objects as the watch last showed them."""
-        kept, self._kept = self._kept, {}
+        kept, self.kept = self.kept, {}
         return [watched for _, watched in kept.values()]
 
 

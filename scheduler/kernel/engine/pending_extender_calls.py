@@ -40,7 +40,7 @@ class PendingExtenderCalls:
         """The attempts that ask now."""
         self._line: list[tuple[Any, int, Attempt]] = []
         """The other attempts by importance, as a heap; ended attempts stay until they come up."""
-        self._waiting: set[int] = set()
+        self.waiting: set[int] = set()
         """The attempts in the line that have not ended."""
         self._open: dict[int, tuple[Attempt, ExtenderCalls]] = {}
         """Attempts and their calls by the number of each question that has no answer yet."""
@@ -50,15 +50,15 @@ class PendingExtenderCalls:
     @property
     def has_turn(self) -> bool:
         """Whether an attempt in the line may go on."""
-        return bool(self._waiting) and len(self._asking) < MAX_ASKING
+        return bool(self.waiting) and len(self._asking) < MAX_ASKING
 
     def counts(self) -> tuple[int, int]:
         """Number of attempts that ask, and of attempts in the line."""
-        return len(self._asking), len(self._waiting)
+        return len(self._asking), len(self.waiting)
 
     def is_in_line(self, attempt: Attempt) -> bool:
         """Whether an attempt waits for its turn."""
-        return attempt.id in self._waiting
+        return attempt.id in self.waiting
 
     def asks(self, attempt: Attempt) -> bool:
         """Whether extenders were asked about an attempt that is not assumed yet."""
@@ -81,8 +81,8 @@ class PendingExtenderCalls:
         """Put an attempt in line, even if fewer than `MAX_ASKING` ask."""
         attempt.extender_calls = None
         heappush(self._line, (self._key(attempt), attempt.id, attempt))
-        self._waiting.add(attempt.id)
-        self._core.queue.done_scheduling_cycle(attempt.pod.uid)
+        self.waiting.add(attempt.id)
+        self._core.queue.in_flight.stop_collecting(attempt.pod.uid)
         self._advance(attempt, AttemptEvent.ASK, IN_LINE)
 
     def take_turn_at_once(self, attempt: Attempt) -> None:
@@ -97,10 +97,10 @@ class PendingExtenderCalls:
         """The most important attempt that may go on, if there is one."""
         while self._line and len(self._asking) < MAX_ASKING:
             _, number, attempt = heappop(self._line)
-            if number in self._waiting:
-                self._waiting.discard(number)
+            if number in self.waiting:
+                self.waiting.discard(number)
                 self._asking.add(number)
-                self._core.queue.begin_scheduling_cycle(attempt.pod.uid)
+                self._core.queue.in_flight.collect(attempt.pod.uid)
                 newest = self._core.queue.get(attempt.pod.uid)
                 if newest is not None:
                     # As in the active queue: the queue collected no events in the meantime.
@@ -227,8 +227,8 @@ class PendingExtenderCalls:
             for number in attempt.extender_calls.open:
                 self._open.pop(number, None)
         self._asking.discard(attempt.id)
-        self._waiting.discard(attempt.id)
-        if not self._waiting:
+        self.waiting.discard(attempt.id)
+        if not self.waiting:
             self._line.clear()
         self.on_end(attempt)
 

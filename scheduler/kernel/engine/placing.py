@@ -108,11 +108,7 @@ class Placing:
         """Run Reserve, then Permit; return the failed status of Reserve, or Permit's result."""
         framework, pod = attempt.framework, attempt.pod
         self._attempts.advance(attempt, AttemptEvent.RESERVE)
-        status = framework.run_reserve_plugins(attempt.cycle_state, pod, pod.node_name)
-        return self.permit(attempt) if status.is_success else (status, {})
-
-    @staticmethod
-    def permit(attempt: Attempt) -> tuple[Status, dict[str, float]]:
-        """Run Permit; see `Framework.run_permit_plugins`."""
-        pod = attempt.pod
-        return attempt.framework.run_permit_plugins(attempt.cycle_state, pod, pod.node_name)
+        status = framework.run_reserve_plugins(attempt.cycle_state, pod)
+        if not status.is_success:
+            return status, {}
+        return framework.run_permit_plugins(attempt.cycle_state, pod)

@@ -125,7 +125,7 @@ class PlacingMembers:
             member.preemption = preemption
             self._placing.assume(attempt, preemption.node_name, state)
             self._attempts.advance(attempt, AttemptEvent.RESERVE)
-            permit = self._placing.permit(attempt)
+            permit = attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod)
         member.note_permit(*permit)
         if member.failure is not None and member.failure.is_rejection:
             # Unreserve and forget it now, so that the next members can use its room.
@@ -193,7 +193,12 @@ class PlacingMembers:
         for each in placed:
             if not each.permit.is_success:
                 continue
-            guarded(self._core, each, lambda it: it.note_permit(*self._placing.permit(it.attempt)))
+            guarded(self._core, each, _permit_again)
             if each.permit.is_success:
                 break
         return stayed
+
+
+def _permit_again(member: Member) -> None:
+    attempt = member.attempt
+    member.note_permit(*attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod))

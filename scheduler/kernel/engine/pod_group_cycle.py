@@ -17,7 +17,6 @@ retries it after backoff.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -42,6 +41,7 @@ from scheduler.kernel.engine.group_members import (
     let_down,
     of_several_profiles,
     refused,
+    result_of,
     turn_of,
     waits_for_victims,
 )
@@ -60,13 +60,6 @@ from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import GroupAttempt, GroupMembers
 from scheduler.kernel.preemption.group_victims import GroupVictims
-
-RESULTS: Final = {
-    SCHEDULED: "scheduled",
-    UNSCHEDULABLE: "unschedulable",
-    SCHEDULER_ERROR: "error",
-}
-"""The result under which an attempt counts, by the reason of the group's condition."""
 
 
 class PodGroupCycle:
@@ -107,11 +100,6 @@ class PodGroupCycle:
         self.step = GroupStep()
         self._placements = chosen = PodGroupPlacements(core, self.step)
         self._placing_members = PlacingMembers(core, attempts, failures, placing, chosen, asking)
-
-    @property
-    def has_turn(self) -> bool:
-        """Whether the group under way may continue, or a group with all its answers may begin."""
-        return not self.asking.is_waiting if self.members else bool(self.asking.ready)
 
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin the group of a popped pod; return the number of members in this step."""
@@ -203,7 +191,7 @@ class PodGroupCycle:
         in_order = members if is_scheduled else reversed(members)
         yield from self._settle(in_order, again=is_open)
         core.metrics.pod_groups.attempt_ended(
-            _result(found, reason, message), profile.scheduler_name, core.stopwatch() - start
+            result_of(found, reason, message), profile.scheduler_name, core.stopwatch() - start
         )
         if known is not None:
             attempt = GroupAttempt(
@@ -385,7 +373,7 @@ class PodGroupCycle:
         attempt, status, timeouts = member.attempt, SUCCESS, dict[str, float]()
         of_groups = attempt.framework.plugins.group_plugins
         if member.waits_for - of_groups:
-            status, waits = self._placing.permit(attempt)
+            status, waits = attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod)
             timeouts = {name: waits[name] for name in waits.keys() - of_groups}
         # The group's own Permit plugins have nothing left to wait for.
         status = SUCCESS if status.code is Code.WAIT else status
@@ -405,9 +393,3 @@ class PodGroupCycle:
             written = group.uid, *wanted
             self._core.out.append(patch)
         groups.note_attempt((pod.namespace, pod.group_name), attempt, written)
-
-
-def _result(found: GroupVictims | None, reason: str, message: str) -> str:
-    """The result under which an attempt counts, by the condition of the group."""
-    is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
-    return "waiting_on_preemption" if is_waiting else RESULTS[reason]

@@ -94,7 +94,7 @@ class PreemptionExecutor:
         self._accepted: dict[str, tuple[PodInfo, float]] = {}
         """Victims that the API server has evicted and the watch has not shown leaving, the oldest
         first, each with the time of the answer."""
-        self._leaving: set[str] = set()
+        self.terminating: set[str] = set()
         """Pods that the watch has shown leaving, and that are not gone yet."""
         self._displaced: set[str] = set()
         """Pods that lost their nomination to more important ones, until the watch shows that."""
@@ -122,7 +122,7 @@ class PreemptionExecutor:
         *first, last = to_evict
         run = _Run(preemptor, core.now, {victim.uid for victim in first}, last)
         self._runs[preemptor.uid] = run
-        self._evictions().begin(preemptor.uid)
+        self._evictions().under_way.add(preemptor.uid)
         for victim in to_evict:
             self._wanted.setdefault(victim.uid, []).append(preemptor.uid)
         for victim in first or [last]:
@@ -135,7 +135,7 @@ class PreemptionExecutor:
             return
         if was_there:
             self._core.out.append(_preempted(victim, preemptor))
-        if uid in self._leaving:
+        if uid in self.terminating:
             return
         is_cached = self._core.cache.pods.get(uid) is not None
         if not (was_there or is_cached):
@@ -162,7 +162,7 @@ class PreemptionExecutor:
     def leaving(self, uid: str) -> None:
         """Handle a pod that is terminating or gone, whatever deleted it."""
         self._accepted.pop(uid, None)
-        self._leaving.add(uid)
+        self.terminating.add(uid)
         self.needs_no_room(uid)
         self._settle(uid)
 
@@ -180,17 +180,13 @@ class PreemptionExecutor:
         for run in [run for run in self._runs.values() if not uids.isdisjoint(run.preemptor.pods)]:
             self.drop(run.preemptor.uid)
 
-    def stays(self, uid: str) -> None:
-        """Forget that a pod was leaving: a pod restored from a backup can be evicted again."""
-        self._leaving.discard(uid)
-
     def gone(self, uid: str) -> None:
         """Handle a pod that is gone; until then, an evicted pod is not evicted again.
 
         A terminating pod is not gone. The cache does not show that an assumed pod is terminating.
         """
         self.leaving(uid)
-        self._leaving.discard(uid)
+        self.terminating.discard(uid)
         self._displaced.discard(uid)
 
     def no_longer_displaced(self, uid: str) -> bool:
@@ -214,7 +210,7 @@ class PreemptionExecutor:
         run = self._runs.pop(preemptor, None)
         if run is None:
             return
-        self._evictions().end(preemptor)
+        self._evictions().under_way.discard(preemptor)
         for pod in self._held_back(run.preemptor):
             self._core.queue.open_gate(pod)
         for victim in (*run.first, run.last.uid):
@@ -284,11 +280,11 @@ class PreemptionExecutor:
         The cache does not show that an assumed pod is terminating.
         """
         known = self._core.cache.pods.get(victim.uid)
-        is_leaving = victim.is_terminating or victim.uid in self._leaving
+        is_leaving = victim.is_terminating or victim.uid in self.terminating
         return not is_leaving and known is not None and known.node_name == victim.node_name
 
     def _is_evicted(self, uid: str) -> bool:
-        return uid in self._asked or uid in self._accepted or uid in self._leaving
+        return uid in self._asked or uid in self._accepted or uid in self.terminating
 
     def _settle(self, uid: str, *, has_failed: bool = False) -> None:
         """Advance the preemptors that waited for a victim."""

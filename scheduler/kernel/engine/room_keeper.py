@@ -181,7 +181,7 @@ class RoomKeeper:
             return
         for turns in kept:
             room = turns.room
-            if room is not None and not any(map(core.queue.is_in_flight, room.places)):
+            if room is not None and not any(uid in core.queue.in_flight for uid in room.places):
                 turns.room = self._reviewed(kept, room)
             turns.forget_gone()
             uid = turns.to_be_tried(core.now)
@@ -249,7 +249,7 @@ class RoomKeeper:
         found = []
         for uid, node in room.places.items():
             pod = queue.get(uid)
-            if pod is not None and cache.has_node(node) and queue.nominator.node_of(uid) == node:
+            if pod is not None and cache.has_node(node) and queue.nominator.nodes.get(uid) == node:
                 found.append(pod)
         return found
 

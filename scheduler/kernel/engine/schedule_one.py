@@ -71,39 +71,45 @@ class SchedulingLoop:
 
         Such an attempt is of the group under way, was settled by Permit, or may ask extenders now.
         """
-        return (
-            bool(self.waking.asleep or self._core.waiting.settled)
-            or self.group_cycle.has_turn
-            or self._extender_calls.has_turn
+        calls, groups = self._extender_calls, self.group_cycle
+        return bool(
+            self.waking.asleep
+            or self._core.waiting.settled
+            or ((groups.members or groups.asking.ready) and not self.is_blocked)
+            or (calls.waiting and calls.has_turn)
         )
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no pod may be popped: a member of the group under way waits for an extender."""
+        return bool(self.group_cycle.members) and self.group_cycle.asking.is_waiting
 
     def schedule(self, limit: int) -> None:
         """Continue the group under way or an attempt that may ask extenders, or else pop pods.
 
         At most `limit` equal pods are scheduled; the step ends after a pod that gets no node.
         """
-        core = self._core
+        core, groups = self._core, self.group_cycle
         self.decided, self.scheduled = "", 0
         if core.waiting.settled or self.waking.asleep:
             return  # `Engine.handle` serves these first: they may free room for the next pod.
-        if self.group_cycle.has_turn:
-            self.scheduled = self.group_cycle.go_on()
-            self.decided = self.group_cycle.decided
+        if (groups.members or groups.asking.ready) and not self.is_blocked:
+            self.scheduled = groups.go_on()
+            self.decided = groups.decided
             return
         batch = Batch(core, min(limit, MAX_BATCH))
         attempt = self._extender_calls.next_in_line()
         if attempt is not None and attempt.framework.is_member(attempt.pod):
             self.decided = attempt.pod.uid
-            self.group_cycle.asking.ask(attempt)
+            groups.asking.ask(attempt)
             return
         if attempt is not None:
             self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
             return
-        # No pod is popped while the group under way waits for an extender.
-        queued = None if self.group_cycle.asking.is_waiting else core.queue.pop()
+        queued = None if self.is_blocked else core.queue.pop()
         if queued is not None and core.is_member(queued.pod_info):
             self.decided = queued.pod_info.uid
-            self.scheduled = self.group_cycle.schedule(queued)
+            self.scheduled = groups.schedule(queued)
         elif queued is not None:
             self._schedule_batch(queued, batch)
 
@@ -247,7 +253,10 @@ class SchedulingLoop:
         self.decided = core.waiting.deciding = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
         start = core.stopwatch()
-        self._failures.guarded(attempt, cycle)
+        try:
+            cycle()
+        except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
+            self._failures.raised(attempt, problem)
         core.waiting.deciding = ""
         if core.tracer is not None:
             core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)

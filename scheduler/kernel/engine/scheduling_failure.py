@@ -141,8 +141,12 @@ class FailureHandler:
         try:
             step()
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
-            failure = self._core.failure(attempt.pod.key, problem)
-            self.handle_scheduling_failure(attempt, failure)
+            self.raised(attempt, problem)
+
+    def raised(self, attempt: Attempt, problem: Exception) -> None:
+        """Fail an attempt, and nothing else, for an exception."""
+        failure = self._core.failure(attempt.pod.key, problem)
+        self.handle_scheduling_failure(attempt, failure)
 
     def retry_unbound(self, attempt: Attempt, failure: Failure) -> None:
         """Requeue the pod of an abandoned attempt, if a profile still schedules it."""
@@ -175,9 +179,7 @@ class FailureHandler:
         return Acquired.ROOM in acquired
 
     def _unreserve(self, attempt: Attempt, pod: PodInfo) -> None:
-        failures, writes = attempt.framework.run_unreserve_plugins(
-            attempt.cycle_state, pod, pod.node_name
-        )
+        failures, writes = attempt.framework.run_unreserve_plugins(attempt.cycle_state, pod)
         for problem in failures:
             self._core.report("Unreserve failed", pod.key, problem)
         self._core.out.extend(writes)

@@ -56,7 +56,7 @@ class GroupWaking:
         queue = self._core.queue
         if is_held:
             self._executor.drop_for(members)
-            nominated = (pod for pod in members if queue.nominator.node_of(pod.uid))
+            nominated = (pod for pod in members if queue.nominator.nodes.get(pod.uid))
             self._executor.clear_nominations(nominated)
         queue.activate((pod.uid for pod in members), after_backoff=True)
         if not is_held:
@@ -66,7 +66,7 @@ class GroupWaking:
         """Nominate the pods that are no longer gated to the nodes that their status names."""
         queue = self._core.queue
         for pod in members:
-            if pod.pod.status.nominated_node_name and queue.nominator.node_of(pod.uid) is None:
+            if pod.pod.status.nominated_node_name and queue.nominator.nodes.get(pod.uid) is None:
                 place = queue.place_of(pod.uid)
                 if place is not None and not place.queued.is_gated:
                     queue.add_nominated_pod(pod)

@@ -10,7 +10,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.snapshot import Snapshot
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 
 Fitting: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
 """Returns, by domain of a topology, whether any node of it fits."""
@@ -24,8 +24,8 @@ class Shortcuts(Protocol):
 
     NEEDS: ClassVar[int] = 0
     """VOLUMES or DEVICES if the plugin ignores pods without them. For such pods it returns Skip at
-    PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. The runtime still
-    calls Unreserve."""
+    PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. It lets them pass
+    PreEnqueue. The runtime still calls Unreserve."""
 
     COSTS_BY_ROW: ClassVar[bool] = False
     """Whether each row costs the filter work of its own, or may fail by itself. The runtime then

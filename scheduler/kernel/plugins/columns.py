@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scheduler.kernel.framework.interface import MAX_NODE_SCORE, Scores
 from scheduler.kernel.snapshot import Rows
 from scheduler.kernel.snapshot.interning import Interner
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 
 V = TypeVar("V")
 N = TypeVar("N", bound=np.generic)

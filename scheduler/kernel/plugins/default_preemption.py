@@ -75,7 +75,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
 
     @override
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        return HELD if self._handle.shared(Evictions).hold(pod.uid) else SUCCESS
+        return HELD if pod.uid in self._handle.shared(Evictions).under_way else SUCCESS
 
     @override
     def post_filter(
@@ -123,7 +123,7 @@ class DefaultPreemptionForGroups(DefaultPreemption, PodGroupPostFilterPlugin):
             return super().pre_enqueue(pod)
         known = self._handle.shared(PodGroups).of_pod(pod)
         group = None if known is None else known.group
-        is_held = group is not None and self._handle.shared(Evictions).hold(group.uid)
+        is_held = group is not None and group.uid in self._handle.shared(Evictions).under_way
         return GROUP_HELD if is_held else SUCCESS
 
     @override

@@ -65,11 +65,10 @@ from scheduler.kernel.plugins.pod_term_obstacles import (
     of_running_pods,
 )
 from scheduler.kernel.snapshot import Rows, Snapshot
-from scheduler.kernel.snapshot.label_columns import ABSENT
+from scheduler.kernel.snapshot.label_columns import ABSENT, Topology
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from scheduler.kernel.snapshot.row_counts import RowCounts
 from scheduler.kernel.snapshot.term_counts import TermKind
-from scheduler.kernel.snapshot.topology import Topology
 
 REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"

@@ -40,7 +40,7 @@ from scheduler.kernel.framework.status import SKIP, SUCCESS, Status
 from scheduler.kernel.plugins.examples import pods_on
 from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
-from scheduler.kernel.snapshot.port_counts import WILDCARD_IP
+from scheduler.kernel.snapshot.row_counts import WILDCARD_IP
 
 REASONS: Final = (Reason("node(s) didn't have free ports for the requested pod ports"),)
 

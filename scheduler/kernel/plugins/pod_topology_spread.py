@@ -74,9 +74,8 @@ from scheduler.kernel.plugins.spread_skew import (
     counts_of,
 )
 from scheduler.kernel.snapshot import Rows, Snapshot
-from scheduler.kernel.snapshot.label_columns import ABSENT
+from scheduler.kernel.snapshot.label_columns import ABSENT, Topology
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
-from scheduler.kernel.snapshot.topology import Topology
 
 REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_KEY: Final = f"{REASON_SKEW} (missing required label)"

@@ -16,10 +16,9 @@ from scheduler.api.objects import Toleration
 from scheduler.api.taints import Tolerations
 from scheduler.kernel.plugins.node_predicates import RequiredNodeAffinity, tolerated_taints
 from scheduler.kernel.snapshot import Mask, Rows, Snapshot
-from scheduler.kernel.snapshot.label_columns import ABSENT
+from scheduler.kernel.snapshot.changes import RowLog
+from scheduler.kernel.snapshot.label_columns import ABSENT, Topology
 from scheduler.kernel.snapshot.row_counts import RowCounts
-from scheduler.kernel.snapshot.row_log import RowLog
-from scheduler.kernel.snapshot.topology import Topology
 
 NO_PODS: Final = RowCounts()
 """Counts of pods that do not exist."""

@@ -6,11 +6,15 @@ events they registered, and has no access to nodes.
 Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 """
 
-from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import QueuePosition
 from scheduler.kernel.queue.queued_pods import PUT_LAST_SECONDS, QueueInvariantError
 from scheduler.kernel.queue.scheduling_queue import SchedulingQueue
-from scheduler.kernel.queue.settings import QueueCounts, QueueProfile, QueueSettings
+from scheduler.kernel.queue.settings import (
+    BackoffSettings,
+    QueueCounts,
+    QueueProfile,
+    QueueSettings,
+)
 
 __all__ = [
     "PUT_LAST_SECONDS",

@@ -10,11 +10,10 @@ from itertools import chain
 from math import floor
 from typing import Any, Final
 
-import msgspec
-
-from scheduler.clock import MonotonicClock
+from scheduler.clock import EventClock
 from scheduler.kernel.framework.types import QueuedPodInfo
-from scheduler.kernel.queue.pod_heap import PodHeap
+from scheduler.kernel.queue.active import PodHeap
+from scheduler.kernel.queue.settings import BackoffSettings
 
 ORDERING_WINDOW_SECONDS: Final = 1.0
 """Pods that complete backoff in the same window are ordered by importance and released together.
@@ -23,17 +22,6 @@ Source: backoffQOrderingWindowDuration.
 """
 _MAX_DOUBLINGS: Final = 62
 """Keeps the power in range; any configured maximum is reached long before."""
-
-
-class BackoffSettings(msgspec.Struct, frozen=True):
-    """The shortest and the longest backoff of a pod that failed.
-
-    Units: seconds.
-    """
-
-    initial_seconds: float = 1.0
-    max_seconds: float = 10.0
-    """0 turns backoff off."""
 
 
 class BackoffQueue:
@@ -47,7 +35,7 @@ class BackoffQueue:
         early: the rejected pods; the first one may be popped before its backoff ends.
     """
 
-    def __init__(self, settings: BackoffSettings, clock: MonotonicClock) -> None:
+    def __init__(self, settings: BackoffSettings, clock: EventClock) -> None:
         self._initial = settings.initial_seconds
         self._max = settings.max_seconds
         self._clock = clock
@@ -79,7 +67,7 @@ class BackoffQueue:
     def is_backing_off(self, queued: QueuedPodInfo) -> bool:
         """Whether the pod must still wait; True in the window in which its backoff ends."""
         expiration = queued.backoff_expiration
-        return expiration != 0.0 and expiration >= _window(self._clock.monotonic())
+        return expiration != 0.0 and expiration >= _window(self._clock.now)
 
     def push(self, uid: str, queued: QueuedPodInfo, sort_key: Any) -> None:
         """Add a pod that is in no queue."""
@@ -100,7 +88,7 @@ class BackoffQueue:
 
     def pop_completed(self) -> Iterator[QueuedPodInfo]:
         """Pop the pods that have completed backoff."""
-        now = _window(self._clock.monotonic())
+        now = _window(self._clock.now)
         for heap in (self.early, self._failed):
             while (first := heap.first()) is not None and first.backoff_expiration < now:
                 heap.pop()

@@ -2,15 +2,19 @@
 
 Pods of one kind differ in nothing that in-tree plugins read. Where a profile's plugins judge
 them alike, the rejection of one holds for all: an event requeues only one of them, the probe. The
-others follow one by one, as long as the probe is not rejected like them; see `FOLLOWERS`.
+others follow one by one, unless the probe is rejected like them (`UnschedulablePods.end_probe`).
 """
 
-from enum import Enum
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 import msgspec
 
+from scheduler.api.objects import Node
 from scheduler.api.pods import PodKind
+from scheduler.api.resources import whole_units
 from scheduler.kernel.framework.types import Excess, Failure, QueuedPodInfo
 from scheduler.kernel.queue.hints import Interest, QueueingStrategy
 
@@ -52,37 +56,6 @@ def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
     )
 
 
-class WokenBy(Enum):
-    """The reason for which a probe was requeued."""
-
-    EVENT = "an event"
-    DEADLINE = "its deadline"
-
-
-class ProbeEnd(Enum):
-    """The end of a probe's attempt."""
-
-    REJECTED = "is rejected by the same plugins"
-    OTHER = "is placed, gated, changed, deleted, or rejected by other plugins"
-
-
-class Follower(Enum):
-    """The pod of a group that is tried after the probe."""
-
-    NONE = "no pod"
-    LATE = "the next pod, if its deadline is over"
-    NEXT = "the next pod"
-
-
-FOLLOWERS: Final[dict[tuple[WokenBy, ProbeEnd], Follower]] = {
-    (WokenBy.EVENT, ProbeEnd.REJECTED): Follower.NONE,
-    (WokenBy.EVENT, ProbeEnd.OTHER): Follower.NEXT,
-    (WokenBy.DEADLINE, ProbeEnd.REJECTED): Follower.LATE,
-    (WokenBy.DEADLINE, ProbeEnd.OTHER): Follower.NEXT,
-}
-"""The pod that becomes the next probe, woken in the same way."""
-
-
 class Wake(msgspec.Struct, frozen=True):
     """The way in which pods of a group are requeued.
 
@@ -96,11 +69,6 @@ class Wake(msgspec.Struct, frozen=True):
     strategy: QueueingStrategy
     label: str
     late_before: float | None = None
-
-    @property
-    def woken_by(self) -> WokenBy:
-        """The reason for which the pods are requeued."""
-        return WokenBy.EVENT if self.late_before is None else WokenBy.DEADLINE
 
 
 Step: TypeAlias = tuple[QueuedPodInfo, Wake]
@@ -156,3 +124,61 @@ class EquivalentPods:
         if gating_plugin:
             return gating_plugin in interest.of(self.profile).hints
         return interest.concerns(self.profile, self.rejectors)
+
+
+_Line: TypeAlias = list[tuple[int, int, EquivalentPods]]
+"""Amounts, numbers and groups, in order of amount."""
+_IN_ORDER: Final = itemgetter(0, 1)
+"""The sort key of an entry: numbers differ, so groups are never compared."""
+
+
+class UnfittablePods:
+    """Groups that no node can hold, by resource and by requested amount.
+
+    No pod that leaves a node can help them. So the queue checks no events about pods for them, and
+    only nodes that have as much of the resource as they request. Events about other objects are
+    checked as for any pod.
+
+    Cost: O(log groups) comparisons to add, remove and find.
+    """
+
+    def __init__(self) -> None:
+        self._by_resource: dict[str, _Line] = {}
+        self._numbers: dict[int, int] = {}
+        """The number of each group, by its identity."""
+        self._last = 0
+
+    def __iter__(self) -> Iterator[EquivalentPods]:
+        return (group for line in self._by_resource.values() for _, _, group in line)
+
+    def add(self, group: EquivalentPods, excess: Excess) -> None:
+        """Add a group."""
+        self._last += 1
+        self._numbers[id(group)] = self._last
+        line = self._by_resource.setdefault(excess.resource, [])
+        insort(line, (excess.amount, self._last, group), key=_IN_ORDER)
+
+    def remove(self, group: EquivalentPods, excess: Excess) -> None:
+        """Remove a group."""
+        line = self._by_resource[excess.resource]
+        wanted = (excess.amount, self._numbers.pop(id(group)))
+        del line[bisect_left(line, wanted, key=_IN_ORDER)]
+        if not line:
+            del self._by_resource[excess.resource]
+
+    def offers(self, node: Node) -> dict[str, int]:
+        """The resources of a node that are enough for at least one group, with their amounts.
+
+        Cost: O(resources of the node), however many groups wait.
+        """
+        has = whole_units(node.status.allocatable) if self._by_resource else {}
+        return {
+            resource: amount
+            for resource, amount in has.items()
+            if (line := self._by_resource.get(resource)) and line[0][0] <= amount
+        }
+
+    def that_fit(self, resource: str, amount: int) -> list[EquivalentPods]:
+        """The groups that lacked a resource and request at most this amount of it."""
+        line = self._by_resource.get(resource, [])
+        return [group for _, _, group in line[: bisect_right(line, amount, key=itemgetter(0))]]

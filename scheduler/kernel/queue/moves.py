@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from scheduler.clock import MonotonicClock
+from scheduler.clock import EventClock
 from scheduler.kernel.framework.events import BACKOFF_COMPLETE
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import QueuedPodInfo
@@ -60,7 +60,7 @@ class Moves:
         *,
         profiles: Mapping[str, QueueProfile],
         sort_key: SortKey,
-        clock: MonotonicClock,
+        clock: EventClock,
         metrics: QueueMetrics,
     ) -> None:
         self._active = active
@@ -116,7 +116,7 @@ class Moves:
     def activate(self, uid: str, queued: QueuedPodInfo, label: str) -> None:
         """Put a pod that is in no queue into the active queue."""
         if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = self._clock.monotonic()
+            queued.initial_attempt_timestamp = self._clock.now
         self._active.push(uid, queued, self._sort_key(queued))
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 

@@ -1,20 +1,20 @@
 """The pods of the queue by place: the set-up of the places, and read access to them.
 
-Nothing here moves a pod.
+Nothing here moves a pod to another place.
 """
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from scheduler.api.pods import PodInfo, PodKind
-from scheduler.clock import MonotonicClock
+from scheduler.clock import EventClock
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue.active import ActiveQueue
-from scheduler.kernel.queue.backoff import BackoffQueue, BackoffSettings
+from scheduler.kernel.queue.active import ActiveQueue, InFlightPods
+from scheduler.kernel.queue.backoff import BackoffQueue
 from scheduler.kernel.queue.dump import (
     ACTIVE,
     BACKOFF,
@@ -26,9 +26,9 @@ from scheduler.kernel.queue.dump import (
     row_of,
 )
 from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.moves import Moves, SortKey
 from scheduler.kernel.queue.settings import (
+    BackoffSettings,
     QueueCounts,
     QueueProfile,
     QueueSettings,
@@ -49,6 +49,7 @@ class QueuedPods:
     """Pods by place: active, backoff, unschedulable, in flight; `SchedulingQueue` moves them.
 
     Attributes:
+        in_flight: the pods between `pop` and `done`.
         nominator: the nominated pods, by node.
     """
 
@@ -56,7 +57,7 @@ class QueuedPods:
         self,
         sort_key: SortKey,
         profiles: Mapping[str, QueueProfile],
-        clock: MonotonicClock,
+        clock: EventClock,
         *,
         settings: QueueSettings,
         metrics: QueueMetrics,
@@ -68,8 +69,13 @@ class QueuedPods:
         self._slow = SlowPods(clock)
         self._known: dict[str, QueuedPodInfo] = {}
         """All pods that wait or are in flight, by UID."""
-        self._in_flight = InFlightPods()
-        self._readmission = Readmission()
+        self.in_flight = InFlightPods()
+        self._readmission: dict[str, tuple[QueuedPodInfo, QueueingStrategy]] = {}
+        """Pods that the current configuration has not admitted yet, in order, with their strategy.
+
+        Upstream reads its configuration once. Here it may change while very many pods wait. To sort
+        them again, and to run PreEnqueue for each, would be one long step.
+        """
         self.nominator = NominatedPods()
         self._begin(sort_key, profiles, settings.backoff)
 
@@ -98,9 +104,9 @@ class QueuedPods:
     def get(self, uid: str) -> PodInfo | None:
         """The newest version of a pod that waits or is in flight, or None."""
         queued = self._known.get(uid)
-        if queued is None or (self._readmission.sources and self._is_forgotten(uid, queued)):
+        if queued is None or (self._readmission and self._is_forgotten(uid, queued)):
             return None
-        return self._in_flight.changed.get(uid, queued.pod_info)
+        return self.in_flight.changed.get(uid, queued.pod_info)
 
     def equal_to(self, kind: PodKind, uid: str) -> str:
         """UID of a waiting pod of a kind: this one, or else a rejected one; empty for none."""
@@ -114,6 +120,10 @@ class QueuedPods:
         is_gone = queued.pod_info.spec.scheduler_name not in self._profiles
         return is_gone and uid in self._readmission
 
+    def _to_readmit(self) -> Iterator[QueuedPodInfo]:
+        """The pods that wait for readmission."""
+        return (queued for queued, _ in self._readmission.values())
+
     def place_of(self, uid: str) -> QueuePosition | None:
         """The position of a pod; None for one that is not in this queue."""
         queued = self._known.get(uid)
@@ -121,7 +131,7 @@ class QueuedPods:
             return None
         if uid in self._active:
             return QueuePosition(ACTIVE, queued)
-        if uid in self._in_flight:
+        if uid in self.in_flight:
             return QueuePosition(IN_FLIGHT, queued)
         if uid not in self._unschedulable:
             return QueuePosition(BACKOFF, queued, backoff_end(queued))
@@ -135,6 +145,25 @@ class QueuedPods:
         registered = () if profile is None else profile.events.get(plugin, ())
         return tuple(dict.fromkeys(each.event.label for each in registered))
 
+    def backing_off(
+        self, popped: QueuedPodInfo, uids: Iterable[str], *, may_help: bool
+    ) -> dict[str, float]:
+        """The rejected pods that are not to be tried yet, each with the end of its backoff.
+
+        If the popped pod may help the others, or came early, these are only those that wait theirs
+        out.
+        """
+        found = dict[str, float]()
+        may_come_early = may_help or self._backoff.is_backing_off(popped)
+        for uid in uids:
+            queued = self._known.get(uid)
+            if queued is None or (may_come_early and not queued.waits_out):
+                continue
+            is_waiting = uid in self._backoff or uid in self._unschedulable
+            if is_waiting and not queued.is_gated and self._backoff.is_backing_off(queued):
+                found[uid] = queued.backoff_expiration
+        return found
+
     @property
     def has_ready(self) -> bool:
         """Whether `pop` has a pod to return, or pods to move."""
@@ -143,12 +172,8 @@ class QueuedPods:
             or len(self._backoff.early)
             or self._waking.has_more
             or self._moves.is_flushing
-            or self._readmission.sources
+            or self._readmission
         )
-
-    def is_in_flight(self, uid: str) -> bool:
-        """Whether an attempt to schedule the pod is under way."""
-        return uid in self._in_flight
 
     def counts(self) -> QueueCounts:
         """Number of pods in each place; pods that wait for readmission count as in backoff."""
@@ -158,17 +183,13 @@ class QueuedPods:
             backoff=len(self._backoff) + len(self._readmission),
             unschedulable=len(self._unschedulable) - gated,
             gated=gated,
-            in_flight=len(self._in_flight),
+            in_flight=len(self.in_flight),
         )
 
     def pending_pods(self) -> list[PodInfo]:
         """All pods that wait."""
-        waiting = chain(self._active, self._backoff, self._unschedulable, self._readmission)
+        waiting = chain(self._active, self._backoff, self._unschedulable, self._to_readmit())
         return [queued.pod_info for queued in waiting]
-
-    def in_flight_event_counts(self) -> Counter[str]:
-        """Number of events kept for pods in flight, by label; metric inflight_events."""
-        return self._in_flight.event_counts()
 
     def dump(self) -> list[dict[str, object]]:
         """All pods with the history of their attempts, as plain values for people."""
@@ -176,11 +197,11 @@ class QueuedPods:
 
     def rows(self) -> Iterator[dict[str, object]]:
         """The rows of `dump`, made one by one as they are read; active pods in order."""
-        now, waiting = self._clock.monotonic(), list(self._unschedulable)
+        now, waiting = self._clock.now, list(self._unschedulable)
         places = {
-            IN_FLIGHT: list(self._in_flight),
+            IN_FLIGHT: list(self.in_flight),
             ACTIVE: self._active.in_order(),
-            BACKOFF: [*self._backoff.in_order(), *self._readmission],
+            BACKOFF: [*self._backoff.in_order(), *self._to_readmit()],
             UNSCHEDULABLE: [queued for queued in waiting if not queued.is_gated],
             GATED: [queued for queued in waiting if queued.is_gated],
         }
@@ -198,15 +219,14 @@ class QueuedPods:
             self._active,
             self._backoff,
             self._unschedulable,
-            self._in_flight,
-            self._readmission,
+            self.in_flight,
         )
-        pods = [queued for place in places for queued in place]
+        pods = [*chain(*places, self._to_readmit())]
         counts = Counter(queued.pod_info.uid for queued in pods)
         problems = [f"pod {uid} is in {n} places" for uid, n in counts.items() if n > 1]
         if self._known != {queued.pod_info.uid: queued for queued in pods}:
             problems.append("the pods that are known are not those that wait or are in flight")
-        for part in (*places[:4], self.nominator):
+        for part in (*places, self.nominator):
             problems.extend(part.validate())
         if problems:
             raise QueueInvariantError("; ".join(problems))
@@ -218,10 +238,11 @@ class QueuedPods:
 
         `version` returns the version of the cluster; it is called only if there is a rejection.
         """
-        rejection = self._unschedulable.rejection(queued.pod_info.kind)
+        group = self._unschedulable.last_rejected.get(queued.pod_info.kind)
+        rejection = None if group is None else group.rejection
         if rejection is None or rejection.version != version():
             return None
-        is_late = self._clock.monotonic() - rejection.since > self._max_in_unschedulable
+        is_late = self._clock.now - rejection.since > self._max_in_unschedulable
         return rejection if not is_late and self._shares_rejections(queued) else None
 
     def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
@@ -230,13 +251,33 @@ class QueuedPods:
         profile = self._profiles.get(pod.spec.scheduler_name)
         if profile is None or pod.pod.status.nominated_node_name:
             return False
-        return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
+        return self.nominator.nodes.get(pod.uid) is None and profile.shares_rejections(pod)
+
+    def took_long(self, uid: str) -> QueuedPodInfo | None:
+        """Record a slow decision; after two in a row, the pod sorts last for `PUT_LAST_SECONDS`.
+
+        Returns:
+            The pod, if it sorts last now; None also for a pod that does not wait.
+        """
+        queued = None if uid in self.in_flight else self._known.get(uid)
+        if queued is None or not self._slow.note(queued):
+            return None
+        self._moves.sort_anew(queued)
+        return queued
+
+    def _forgive(self) -> None:
+        """Sort pods as usual again that have sorted last for `PUT_LAST_SECONDS`."""
+        for uid in self._slow.forgiven():
+            queued = self._known.get(uid)
+            if queued is not None:
+                queued.is_slow = False
+                self._moves.sort_anew(queued)
 
 
 class SlowPods:
     """Pods whose decisions took long, each with the time until which it sorts last."""
 
-    def __init__(self, clock: MonotonicClock) -> None:
+    def __init__(self, clock: EventClock) -> None:
         self._clock = clock
         self._until: OrderedDict[str, float] = OrderedDict()
 
@@ -246,75 +287,13 @@ class SlowPods:
         queued.slow_attempt = queued.attempts
         if in_a_row:
             uid = queued.pod_info.uid
-            self._until[uid] = self._clock.monotonic() + PUT_LAST_SECONDS
+            self._until[uid] = self._clock.now + PUT_LAST_SECONDS
             self._until.move_to_end(uid)
             queued.is_slow = True
         return in_a_row
 
     def forgiven(self) -> Iterator[str]:
         """Yield the UIDs of the pods that need not sort last any more."""
-        now = self._clock.monotonic()
+        now = self._clock.now
         while self._until and next(iter(self._until.values())) <= now:
             yield self._until.popitem(last=False)[0]
-
-
-class _Source(NamedTuple):
-    """The pods left in a former queue, the strategy to requeue them, and their order of arrival."""
-
-    pods: ActiveQueue | BackoffQueue | UnschedulablePods
-    strategy: QueueingStrategy
-    order: deque[QueuedPodInfo]
-
-
-class Readmission:
-    """Pods of queues under an earlier configuration, until the new one admits them, in order.
-
-    Upstream reads its configuration once. Here it may change while very many pods wait. To sort
-    them again, and to run PreEnqueue for each, would be one long step.
-
-    Attributes:
-        sources: the former queues that still hold pods; almost always empty.
-    """
-
-    def __init__(self) -> None:
-        self.sources: deque[_Source] = deque()
-
-    def __len__(self) -> int:
-        return sum(len(source.pods) for source in self.sources)
-
-    def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (queued for source in self.sources for queued in source.pods)
-
-    def add(
-        self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
-    ) -> None:
-        """Add all pods of these queues. Cost: O(pods), some 300 ns each."""
-        for pods, strategy in (
-            (active, QueueingStrategy.IMMEDIATELY),
-            (backoff, QueueingStrategy.AFTER_BACKOFF),
-            (unschedulable, QueueingStrategy.AFTER_BACKOFF),
-        ):
-            if len(pods):
-                self.sources.append(_Source(pods, strategy, deque(pods)))
-
-    def __contains__(self, uid: str) -> bool:
-        return any(uid in source.pods for source in self.sources)
-
-    def take(self, uid: str) -> QueueingStrategy | None:
-        """Take out the pod with this UID, if it is here; return the strategy to requeue it."""
-        for source in self.sources:
-            if source.pods.remove(uid) is not None:
-                if not len(source.pods):
-                    self.sources.remove(source)
-                return source.strategy
-        return None
-
-    def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """Take out the first pods, at most `most` of them."""
-        for _ in range(most):
-            if not self.sources:
-                return
-            pods, strategy, order = self.sources[0]
-            queued = next(each for each in iter(order.popleft, None) if each.pod_info.uid in pods)
-            self.take(queued.pod_info.uid)
-            yield queued, strategy

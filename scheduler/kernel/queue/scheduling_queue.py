@@ -7,6 +7,7 @@ until its attempt ends. The flush of unschedulable pods is no event for pods in 
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from scheduler.api.pods import PodInfo
@@ -23,13 +24,11 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import ACTIVE, UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import ProbeEnd
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
-from scheduler.kernel.queue.settings import QueueProfile
+from scheduler.kernel.queue.settings import BackoffSettings, QueueProfile
 
 _ADMITTED_AT_ONCE: Final = 512
 """The most pods readmitted in one step after a change of configuration: some 4 ms."""
@@ -48,34 +47,32 @@ class SchedulingQueue(QueuedPods):
         """Replace the settings; pods keep the history of their attempts.
 
         Rejected pods are requeued with backoff, as the plugin that rejected them may be gone. The
-        PreEnqueue plugins run for every pod. Pods of removed profiles are dropped.
-
-        Pods are readmitted in portions, and no pod is popped before all are readmitted.
+        PreEnqueue plugins run for every pod. Pods of removed profiles are dropped. Pods are
+        readmitted in portions, and no pod is popped before all are readmitted.
         """
-        self._readmission.add(self._active, self._backoff, self._unschedulable)
+        now, later = QueueingStrategy.IMMEDIATELY, QueueingStrategy.AFTER_BACKOFF
+        places = (self._active, now), (self._backoff, later), (self._unschedulable, later)
+        for pods, strategy in places:
+            self._readmission.update((each.pod_info.uid, (each, strategy)) for each in pods)
         self._begin(sort_key, profiles, backoff)
-        self._in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
+        self.in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
 
     def _readmit_some(self) -> None:
-        for queued, strategy in self._readmission.some(_ADMITTED_AT_ONCE):
-            self._readmit(queued, strategy)
-
-    def _readmit(self, queued: QueuedPodInfo, strategy: QueueingStrategy) -> None:
-        """Requeue a pod under the current configuration, or drop it if its profile is gone."""
-        pod = queued.pod_info
-        if pod.spec.scheduler_name not in self._profiles:
-            self.nominator.delete_nominated_pod_if_exists(pod.uid)
-            count_rejectors(self._metrics, queued, -1)
-            del self._known[pod.uid]
-            return
-        queued.backoff_expiration = self._backoff.expiration(queued)
-        self._moves.requeue(pod.uid, queued, strategy, CONFIGURATION_CHANGED.label)
+        for uid in [*islice(self._readmission, _ADMITTED_AT_ONCE)]:
+            self._settle(uid)
 
     def _settle(self, uid: str) -> None:
-        """Readmit a pod now, if it still waits for readmission."""
-        strategy = self._readmission.take(uid) if self._readmission.sources else None
-        if strategy is not None:
-            self._readmit(self._known[uid], strategy)
+        """Readmit a pod now, if it still waits for that; drop it if its profile is gone."""
+        if uid not in self._readmission:
+            return
+        queued, strategy = self._readmission.pop(uid)
+        if queued.pod_info.spec.scheduler_name in self._profiles:
+            queued.backoff_expiration = self._backoff.expiration(queued)
+            self._moves.requeue(uid, queued, strategy, CONFIGURATION_CHANGED.label)
+        else:
+            self.nominator.delete_nominated_pod_if_exists(uid)
+            count_rejectors(self._metrics, queued, -1)
+            del self._known[uid]
 
     # --- what happens to waiting pods -------------------------------------------------------------
 
@@ -84,17 +81,17 @@ class SchedulingQueue(QueuedPods):
         uid = pod.uid
         known = self._known.get(uid)
         if known is not None:
-            if uid in self._in_flight:
+            if uid in self.in_flight:
                 # Deleted and added again with the same UID: the deletion no longer counts.
-                self._in_flight.changed[uid] = pod
+                self.in_flight.changed[uid] = pod
             else:
                 self.update(known.pod_info, pod)
             return
-        queued = self._known[uid] = QueuedPodInfo(pod, self._clock.monotonic())
+        queued = self._known[uid] = QueuedPodInfo(pod, self._clock.now)
         place = self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, label)
         if place == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
-        else:
+        elif self.nominator.nodes or pod.pod.status.nominated_node_name:
             self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
@@ -104,10 +101,10 @@ class SchedulingQueue(QueuedPods):
         """
         uid = new.uid
         self._settle(uid)
-        if uid in self._in_flight:
-            self._in_flight.changed[uid] = new
+        if uid in self.in_flight:
+            self.in_flight.changed[uid] = new
             for event in pod_scheduling_properties_change(old, new):
-                self._in_flight.record(self._hints.observe(event, old, new))
+                self.in_flight.record(self._hints.observe(event, old, new))
         elif (queued := self._known.get(uid)) is None:
             self.add(new, UNSCHEDULED_POD_UPDATE.label)
         else:
@@ -127,15 +124,15 @@ class SchedulingQueue(QueuedPods):
         v1.36.3.
         """
         self._settle(new.uid)
-        self._in_flight.changed[new.uid] = new
+        self.in_flight.changed[new.uid] = new
 
     def delete(self, pod: PodInfo) -> None:
         """Remove a pod that is gone or has a node; a pod in flight is not requeued then."""
         uid = pod.uid
         self._settle(uid)
         self.nominator.delete_nominated_pod_if_exists(uid)
-        if uid in self._in_flight:
-            self._in_flight.changed[uid] = None
+        if uid in self.in_flight:
+            self.in_flight.changed[uid] = None
         elif (queued := self._known.pop(uid, None)) is not None:
             for place in (self._active, self._backoff, self._unschedulable):
                 place.remove(uid)
@@ -154,9 +151,9 @@ class SchedulingQueue(QueuedPods):
             known = self.get(uid)
             if known is None:
                 continue
-            self._unschedulable.invalidate(known.kind)
-            if uid in self._in_flight:
-                self._in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
+            self._unschedulable.last_rejected.pop(known.kind, None)
+            if uid in self.in_flight:
+                self.in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None and not after_backoff:
                 self._moves.activate(uid, queued, FORCE_ACTIVATE.label)
             elif (queued := queued or self._unschedulable.remove(uid)) is not None:
@@ -204,7 +201,7 @@ class SchedulingQueue(QueuedPods):
 
         A pod as `old` or `new` is a `PodInfo`. The event also counts for pods in flight that fail.
         """
-        if not (len(self._unschedulable) or self._in_flight.is_collecting):
+        if not (len(self._unschedulable) or self.in_flight.is_collecting):
             return  # a later attempt sees the state after the event
         interest = self._hints.interest_in(event)
         is_about_node = event.resource is EventResource.NODE
@@ -212,7 +209,7 @@ class SchedulingQueue(QueuedPods):
             observed = ObservedEvent(interest, old, new, max_priority, but)
             if is_about_node or len(self._unschedulable):
                 self._waking.note(observed)
-            self._in_flight.record(observed)
+            self.in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
 
@@ -223,9 +220,9 @@ class SchedulingQueue(QueuedPods):
         attempt took long (PopFromBackoffQ). The caller ends the attempt with `done` or
         `add_unschedulable_if_not_present`.
         """
-        if self._readmission.sources:
+        if self._readmission:
             self._readmit_some()
-            if self._readmission.sources:
+            if self._readmission:
                 return None
         self._waking.some()
         if self._moves.is_flushing:
@@ -240,7 +237,7 @@ class SchedulingQueue(QueuedPods):
 
         None also while pods are still to be moved by events or time, which `pop` does.
         """
-        if self._waking.has_more or self._moves.is_flushing or self._readmission.sources:
+        if self._waking.has_more or self._moves.is_flushing or self._readmission:
             return None
         first = self._active.first()
         if first is None or first.pod_info.kind is not pod.kind:
@@ -266,29 +263,10 @@ class SchedulingQueue(QueuedPods):
                 taken.append(self._popped(queued))
         return taken
 
-    def backing_off(
-        self, popped: QueuedPodInfo, uids: Iterable[str], *, may_help: bool
-    ) -> dict[str, float]:
-        """The rejected pods that are not to be tried yet, each with the end of its backoff.
-
-        If the popped pod may help the others, or came early, these are only those that wait theirs
-        out.
-        """
-        found = dict[str, float]()
-        may_come_early = may_help or self._backoff.is_backing_off(popped)
-        for uid in uids:
-            queued = self._known.get(uid)
-            if queued is None or (may_come_early and not queued.waits_out):
-                continue
-            is_waiting = uid in self._backoff or uid in self._unschedulable
-            if is_waiting and not queued.is_gated and self._backoff.is_backing_off(queued):
-                found[uid] = queued.backoff_expiration
-        return found
-
     def put_back(self, popped: QueuedPodInfo, until: float) -> None:
         """Put a pod that was popped just now into backoff until this time, without an attempt."""
         uid = popped.pod_info.uid
-        self._in_flight.done(uid)
+        self.in_flight.done(uid)
         popped.attempts -= 1
         popped.waits_out = True
         popped.backoff_expiration = max(until, popped.backoff_expiration)
@@ -297,36 +275,26 @@ class SchedulingQueue(QueuedPods):
         self._waking.end_probe(uid)
 
     def _popped(self, queued: QueuedPodInfo) -> QueuedPodInfo:
-        self._in_flight.add(queued)
+        self.in_flight.add(queued)
         queued.attempts += 1
         queued.waits_out = False
         if queued.unschedulable_plugins or queued.pending_plugins:
             count_rejectors(self._metrics, queued, -1)
         return queued
 
-    def begin_scheduling_cycle(self, uid: str) -> None:
-        """Collect in-flight events for a pod again, whose scheduling cycle starts again."""
-        self._in_flight.collect(uid)
-
-    def done_scheduling_cycle(self, uid: str) -> None:
-        """Collect no more in-flight events for a pod: Permit is over, or its cycle starts again.
-
-        The pod stays in flight: the queue still records its deletion and its newer versions.
-        """
-        self._in_flight.stop_collecting(uid)
-
     def found_place(self, uid: str, node_name: str) -> None:
         """Delete the nomination of a pod that is assumed, and move the next pod equal to it."""
-        if len(self.nominator):
+        if self.nominator.nodes:
             nominated = self.nominator.nominated(uid)
             self.nominator.delete_nominated_pod_if_exists(uid)
             if nominated is not None and nominated.pod.status.nominated_node_name != node_name:
                 self.free_nomination(nominated, but=uid)
-        self._waking.end_probe(uid)
+        if self._unschedulable.probes:
+            self._waking.end_probe(uid)
 
     def done(self, uid: str) -> None:
         """End the attempt of a pod, and drop the pod."""
-        if self._in_flight.done(uid):
+        if self.in_flight.done(uid):
             del self._known[uid]
         self._waking.end_probe(uid)
 
@@ -340,8 +308,8 @@ class SchedulingQueue(QueuedPods):
             False when the pod is not requeued: it was deleted meanwhile, or is waiting already.
         """
         uid = queued.pod_info.uid
-        latest = self._in_flight.changed.get(uid, queued.pod_info)
-        if latest is None or (uid in self._known and uid not in self._in_flight):
+        latest = self.in_flight.changed.get(uid, queued.pod_info)
+        if latest is None or (uid in self._known and uid not in self.in_flight):
             self.done(uid)
             return False
         self._known[uid] = queued
@@ -354,17 +322,17 @@ class SchedulingQueue(QueuedPods):
             queued.consecutive_errors_count = 0
         else:
             queued.consecutive_errors_count += 1
-        queued.timestamp = self._clock.monotonic()
+        queued.timestamp = self._clock.now
         queued.backoff_expiration = self._backoff.expiration(queued)
         queued.was_flushed = False
         count_rejectors(self._metrics, queued, 1)
-        events = self._in_flight.events_for(uid)
+        events = self.in_flight.events_for(uid)
         strategy = self._hints.strategy_after_attempt(queued, events)
-        self._in_flight.done(uid)
+        self.in_flight.done(uid)
         if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
-            self._waking.end_probe(uid, ProbeEnd.REJECTED if is_known else ProbeEnd.OTHER)
+            self._waking.end_probe(uid, is_rejected=is_known)
         elif not failure.fits_nowhere:
             # In back-off, it may fail again and again; equal pods may not.
             self._waking.end_probe(uid)
@@ -389,7 +357,7 @@ class SchedulingQueue(QueuedPods):
 
         After an error of a PreEnqueue plugin, pods move sooner, since no event is due for them.
         """
-        self._waking.note_time(self._clock.monotonic())
+        self._waking.note_time(self._clock.now)
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -422,23 +390,3 @@ class SchedulingQueue(QueuedPods):
         self.move_all_to_active_or_backoff_queue(
             ASSIGNED_POD_DELETE, pod, None, but=but, max_priority=pod.priority
         )
-
-    def took_long(self, uid: str) -> QueuedPodInfo | None:
-        """Record a slow decision; after two in a row, the pod sorts last for `PUT_LAST_SECONDS`.
-
-        Returns:
-            The pod, if it sorts last now; None also for a pod that does not wait.
-        """
-        queued = None if uid in self._in_flight else self._known.get(uid)
-        if queued is None or not self._slow.note(queued):
-            return None
-        self._moves.sort_anew(queued)
-        return queued
-
-    def _forgive(self) -> None:
-        """Sort pods as usual again that have sorted last for `PUT_LAST_SECONDS`."""
-        for uid in self._slow.forgiven():
-            queued = self._known.get(uid)
-            if queued is not None:
-                queued.is_slow = False
-                self._moves.sort_anew(queued)

@@ -8,7 +8,17 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.types import MAX_IN_UNSCHEDULABLE_SECONDS
 from scheduler.kernel.framework.events import ClusterEventWithHint, QueueingHint
 from scheduler.kernel.framework.status import Status
-from scheduler.kernel.queue.backoff import BackoffSettings
+
+
+class BackoffSettings(msgspec.Struct, frozen=True):
+    """The shortest and the longest backoff of a pod that failed.
+
+    Units: seconds.
+    """
+
+    initial_seconds: float = 1.0
+    max_seconds: float = 10.0
+    """0 turns backoff off."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True):

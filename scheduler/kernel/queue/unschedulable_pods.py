@@ -11,21 +11,18 @@ from typing import Final
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodKind
-from scheduler.clock import MonotonicClock
+from scheduler.clock import EventClock
 from scheduler.kernel.framework.events import ClusterEvent, EventResource
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import (
-    FOLLOWERS,
     EquivalenceKey,
     EquivalentPods,
-    Follower,
-    ProbeEnd,
     Step,
+    UnfittablePods,
     Wake,
     key_of,
 )
 from scheduler.kernel.queue.hints import ObservedEvent
-from scheduler.kernel.queue.unfittable_pods import UnfittablePods
 
 GATE_RETRY_SECONDS: Final = 30.0
 """After this time a PreEnqueue plugin that failed is run again."""
@@ -101,7 +98,7 @@ class UnschedulablePods:
     def __init__(
         self,
         shares: Callable[[QueuedPodInfo], bool],
-        clock: MonotonicClock,
+        clock: EventClock,
         patience: float,
     ) -> None:
         """Start without pods; `shares` returns whether a pod shares its rejection with equal ones.
@@ -120,10 +117,11 @@ class UnschedulablePods:
         self._by_rejector: dict[tuple[str, str, bool], dict[EquivalenceKey, EquivalentPods]] = {}
         """The groups that a plugin rejected, by profile, plugin, and whether their request exceeds
         every node."""
-        self._unfittable = UnfittablePods()
+        self.unfittable = UnfittablePods()
+        """The groups that no node can hold; for reading."""
         self.probes: dict[str, EquivalentPods] = {}
         """The group of each probe, by the UID of the probe; for reading."""
-        self._last_rejected: dict[PodKind, EquivalentPods] = {}
+        self.last_rejected: dict[PodKind, EquivalentPods] = {}
         """By kind, the group of the pod that was evaluated last."""
         self._node_changes = 0
         self.gated_count = 0
@@ -164,7 +162,7 @@ class UnschedulablePods:
         self._group_of[uid] = group
         self.deadlines.set(
             uid,
-            self._clock.monotonic() + GATE_RETRY_SECONDS
+            self._clock.now + GATE_RETRY_SECONDS
             if queued.gate_failed
             else queued.timestamp + self._patience,
         )
@@ -203,7 +201,7 @@ class UnschedulablePods:
 
     def _index(self, group: EquivalentPods) -> None:
         if group.excess is not None:
-            self._unfittable.add(group, group.excess)
+            self.unfittable.add(group, group.excess)
         for place in _places_of(group):
             self._by_rejector.setdefault(place, {})[group.key] = group
 
@@ -214,10 +212,10 @@ class UnschedulablePods:
         if not of_kind:
             del self._by_kind[group.key.kind]
         self.probes.pop(group.probe, None)
-        if self._last_rejected.get(group.key.kind) is group:
-            del self._last_rejected[group.key.kind]
+        if self.last_rejected.get(group.key.kind) is group:
+            del self.last_rejected[group.key.kind]
         if group.excess is not None:
-            self._unfittable.remove(group, group.excess)
+            self.unfittable.remove(group, group.excess)
         for place in _places_of(group):
             rejected = self._by_rejector[place]
             del rejected[group.key]
@@ -234,18 +232,21 @@ class UnschedulablePods:
             self.probes[uid] = group
         return self.remove(uid)
 
-    def end_probe(self, uid: str, end: ProbeEnd = ProbeEnd.OTHER) -> Step | None:
-        """End a probe; return the next probe and the way to requeue it, or None."""
+    def end_probe(self, uid: str, *, is_rejected: bool = False) -> Step | None:
+        """End a probe; return the next probe and the way to requeue it, or None.
+
+        After a probe that is rejected by the same plugins, only pods that are past their own
+        deadline follow. After any other end, the next pod follows.
+        """
         group = self.probes.pop(uid, None)
         if group is None:
             return None
         group.probe = ""
-        follower = FOLLOWERS[group.wake.woken_by, end]
-        following, limit = next(iter(group.members.values())), group.wake.late_before
-        if follower is Follower.LATE and limit is not None:
-            is_late = self.deadlines.of(following.pod_info.uid) < limit
-            follower = Follower.NEXT if is_late else Follower.NONE
-        return (following, group.wake) if follower is Follower.NEXT else None
+        uid, following = next(iter(group.members.items()))
+        limit = group.wake.late_before
+        if is_rejected and (limit is None or self.deadlines.of(uid) >= limit):
+            return None
+        return following, group.wake
 
     def note_rejected(self, uid: str, rejection: Failure) -> bool:
         """Store the failure of a pod here that fits nowhere; an equal pod may have been evaluated.
@@ -257,17 +258,8 @@ class UnschedulablePods:
         if not group.key.shares:
             return False
         group.rejection = rejection
-        self._last_rejected[group.key.kind] = group
+        self.last_rejected[group.key.kind] = group
         return group.probe == uid
-
-    def rejection(self, kind: PodKind) -> Failure | None:
-        """The last rejection of a pod of this kind that waits here, valid or not."""
-        group = self._last_rejected.get(kind)
-        return None if group is None else group.rejection
-
-    def invalidate(self, kind: PodKind) -> None:
-        """Have the next pod of this kind evaluated, even if an equal pod was rejected."""
-        self._last_rejected.pop(kind, None)
 
     # --- which pods an event may help -------------------------------------------------------------
 
@@ -276,7 +268,7 @@ class UnschedulablePods:
         if observed.interest.event.resource is not EventResource.NODE:
             return {}
         self._node_changes += 1
-        return self._unfittable.offers(observed.new) if isinstance(observed.new, Node) else {}
+        return self.unfittable.offers(observed.new) if isinstance(observed.new, Node) else {}
 
     def late(self, limit: float) -> dict[EquivalentPods, list[str]]:
         """The pods past their deadline at that time."""
@@ -310,10 +302,6 @@ class UnschedulablePods:
             found += self._by_rejector.get((profile, plugin, True), {}).values()
         return found
 
-    def that_fit(self, resource: str, amount: int) -> Iterable[EquivalentPods]:
-        """The groups that lacked at most this amount of a resource on every node."""
-        return self._unfittable.that_fit(resource, amount)
-
     def equivalent_of(self, uid: str) -> EquivalentPods | None:
         """The group of a pod, if it is here."""
         return self._group_of.get(uid)
@@ -338,7 +326,7 @@ class UnschedulablePods:
             yield "probes are not known to the pods that sent them"
         if any(uid in self._group_of for uid in self.probes):
             yield "a probe waits with those that wait for it"
-        if any(self._groups.get(group.key) is not group for group in self._last_rejected.values()):
+        if any(self._groups.get(group.key) is not group for group in self.last_rejected.values()):
             yield "the rejection of a group is kept that does not exist"
         yield from self._misfiled()
 
@@ -352,7 +340,7 @@ class UnschedulablePods:
         }
         if indexed != expected:
             yield "groups are indexed under other plugins than those that rejected them"
-        if {group.key for group in self._unfittable} != unfittable:
+        if {group.key for group in self.unfittable} != unfittable:
             yield "groups that no node could hold are not filed as such"
 
 

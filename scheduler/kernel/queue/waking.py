@@ -21,7 +21,7 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import EquivalentPods, ProbeEnd, Step, Wake
+from scheduler.kernel.queue.equivalent_pods import EquivalentPods, Step, Wake
 from scheduler.kernel.queue.hints import Interest, ObservedEvent, QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.moves import Moves
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
@@ -171,12 +171,11 @@ class Waking:
         if group is not None:
             self._due[group] = None
 
-    def end_probe(self, uid: str, end: ProbeEnd = ProbeEnd.OTHER) -> None:
+    def end_probe(self, uid: str, *, is_rejected: bool = False) -> None:
         """Handle the end of a pod's attempt, if it is a probe; another probe may follow."""
-        if uid in self._unschedulable.probes:
-            step = self._unschedulable.end_probe(uid, end)
-            if step is not None:
-                self._send(*step)
+        step = self._unschedulable.end_probe(uid, is_rejected=is_rejected)
+        if step is not None:
+            self._send(*step)
 
     def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
         """Requeue a pod; if PreEnqueue gates it, requeue the next pod of its group."""
@@ -208,7 +207,7 @@ class Waking:
         found = [
             self._late,
             *(
-                unschedulable.that_fit(resource, amount)
+                unschedulable.unfittable.that_fit(resource, amount)
                 for resource, (amount, _) in pending.offered.items()
             ),
             *(

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,12 +83,10 @@ class LabelColumns:
     nodes change, never during an attempt: ids stay valid while a plugin reads them.
 
     Attributes:
-        key_epoch: grows whenever the first node gets a label of a key, or the last one loses it.
         nodes_with: number of nodes that have a label of each key.
     """
 
     def __init__(self) -> None:
-        self.key_epoch = 0
         self._labels: list[Mapping[str, str]] = []
         self.nodes_with: dict[str, int] = {}
         self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
@@ -108,40 +107,64 @@ class LabelColumns:
     def __contains__(self, key: str) -> bool:
         return key in self.nodes_with
 
-    def set_row(self, row: int, labels: Mapping[str, str], capacity: int) -> None:  # noqa: C901 - labels before and after, key by key
-        """Set the labels of a row; none for a row without a node."""
+    def set_row(self, row: int, labels: Mapping[str, str], capacity: int) -> bool:  # noqa: C901 - labels before and after, key by key
+        """Set the labels of a row, none for a row without a node.
+
+        Returns:
+            Whether the first node got a label of a key, or the last one lost it.
+        """
         while row >= len(self._labels):
             self._labels.append(_NO_LABELS)
         known, self._labels[row] = self._labels[row], labels
         if known == labels:
-            return
+            return False
+        has_other_keys = False
         for key in labels:
             if key not in known:
-                self._count(key, 1)
+                has_other_keys |= self._count(key, 1)
         for key in known:
             if key not in labels:
-                self._count(key, -1)
+                has_other_keys |= self._count(key, -1)
         for key, column in self._columns.items():
             column.set(row, labels.get(key), capacity)
         most = max(_MIN_COLUMNS, _MAX_BYTES // (self._absent.ids(0).itemsize * capacity))
         while len(self._columns) > most:
             self._columns.popitem(last=False)
+        return has_other_keys
 
     def copy(self) -> "LabelColumns":
         """An independent copy that numbers values alike."""
         copy = LabelColumns()
-        copy.key_epoch = self.key_epoch
         copy._labels = self._labels.copy()
         copy.nodes_with = self.nodes_with.copy()
         copy._columns = OrderedDict((key, c.copy()) for key, c in self._columns.items())
         return copy
 
-    def _count(self, key: str, sign: int) -> None:
+    def _count(self, key: str, sign: int) -> bool:
+        """Count a node's label; return whether it is the first one of its key, or was the last."""
         nodes = self.nodes_with.get(key, 0) + sign
         if nodes:
             self.nodes_with[key] = nodes
         else:
             del self.nodes_with[key]
             self._columns.pop(key, None)
-        if nodes == (sign > 0):
-            self.key_epoch += 1
+        return nodes == (sign > 0)
+
+
+class Topology(msgspec.Struct, frozen=True, eq=False, weakref=True):
+    """The domains of one label key.
+
+    It is another object once any node has changed, so that results for it can be kept by
+    identity.
+
+    Attributes:
+        ids: the domain of each row; ABSENT (0) for rows without the label.
+        count: number of ids, ABSENT included.
+        eligible: rows whose pods count; all when None.
+        is_complete: whether every node has the label.
+    """
+
+    ids: NDArray[np.intp]
+    count: int
+    eligible: NDArray[np.bool_] | None = None
+    is_complete: bool = False

@@ -5,21 +5,31 @@ constraint or term uses is one *class*: a count per node of the pods in all grou
 counts follow each added and removed pod. So plugins read one column for a selector, whatever the
 number of pods in the cluster.
 
+Where each pod of a workload has labels of its own (Jobs, StatefulSets), there are as many groups as
+pods. A new selector must not be tried on all of them. So for each label key that selectors demand,
+the groups are filed by value.
+
 Invariant: for every class and row, the count equals the number of pods on the row that the
 selector matches. A property test builds it from scratch and compares.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from heapq import nsmallest
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo, PodKind
-from scheduler.kernel.snapshot.label_groups import LabelGroup, LabelGroups
-from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector, SelectorIndex
+from scheduler.kernel.snapshot.pod_selectors import (
+    Buckets,
+    NamespaceLabels,
+    PodSelector,
+    SelectorIndex,
+    label_choices,
+)
 from scheduler.kernel.snapshot.row_counts import RowCounts
 
 _MAX_CLASSES: Final = 20_000
@@ -31,6 +41,13 @@ that no caller uses any more."""
 _DROPPED_AT_ONCE: Final = 16
 _BYTES_PER_CLASS: Final = 1024
 _BYTES_PER_MEMBERSHIP: Final = 100
+_MAX_INDEXED_KEYS: Final = 64
+"""Label keys filed per namespace; all are forgotten when there would be more."""
+_MIN_ARRAY: Final = 8
+"""Rows of a group that are worth keeping as arrays."""
+
+_NOTHING: Final[dict[Any, None]] = {}
+"""The `classes` of every group without classes: shared, and never added to."""
 
 
 class _Class(msgspec.Struct, eq=False):
@@ -50,19 +67,189 @@ class _Class(msgspec.Struct, eq=False):
         return _BYTES_PER_CLASS + self.counts.size_bytes + of_groups
 
 
+class LabelGroup:
+    """Pods of one kind that are being deleted, or that are not.
+
+    Attributes:
+        kind: their kind.
+        is_terminating: whether they are being deleted.
+        rows: number of these pods by row.
+        classes: the classes that count them; mostly none.
+    """
+
+    __slots__ = ("_arrays", "classes", "is_terminating", "kind", "rows")
+
+    def __init__(self, kind: PodKind, *, is_terminating: bool) -> None:
+        self._arrays: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
+        self.kind = kind
+        self.is_terminating = is_terminating
+        self.rows: dict[int, int] = {}
+        self.classes: dict[_Class, None] = _NOTHING
+
+    def set_classes(self, classes: Iterable[_Class]) -> None:
+        """Set the classes that count the pods."""
+        self.classes = dict.fromkeys(classes) or _NOTHING
+
+    def add_class(self, cls: _Class) -> None:
+        """Add a class that counts the pods."""
+        if self.classes:
+            self.classes[cls] = None
+        else:
+            self.classes = {cls: None}
+
+    def add(self, row: int, sign: int) -> None:
+        """Add a pod to the counts (`sign` 1) or remove it (-1)."""
+        self._arrays = None
+        count = self.rows.get(row, 0) + sign
+        if count:
+            self.rows[row] = count
+        else:
+            del self.rows[row]
+
+    def add_to(self, column: NDArray[np.float64]) -> None:
+        """Add the counts to an array."""
+        if len(self.rows) < _MIN_ARRAY:
+            for row, count in self.rows.items():
+                column[row] += count
+            return
+        if self._arrays is None:
+            rows = np.fromiter(self.rows.keys(), np.intp, len(self.rows))
+            counts = np.fromiter(self.rows.values(), np.float64, len(self.rows))
+            self._arrays = rows, counts
+        rows, counts = self._arrays
+        column[rows] += counts
+
+
+_Groups: TypeAlias = dict[PodKind, LabelGroup]
+
+
+class _Namespace:
+    """The groups of one namespace, and an index of them by label key and value."""
+
+    __slots__ = ("groups", "indexes")
+
+    def __init__(self) -> None:
+        self.groups: tuple[_Groups, _Groups] = ({}, {})
+        """The groups of pods that are not being deleted, and those of pods that are."""
+        self.indexes: dict[str, Buckets[str, LabelGroup]] = {}
+
+    def add(self, group: LabelGroup) -> None:
+        """File a new group."""
+        self.groups[group.is_terminating][group.kind] = group
+        for label_key, index in self.indexes.items():
+            _file(index, label_key, group)
+
+    def remove(self, group: LabelGroup) -> None:
+        """Remove a group."""
+        del self.groups[group.is_terminating][group.kind]
+        labels = group.kind.labels
+        for label_key, index in self.indexes.items():
+            value = labels.get(label_key)
+            if value is not None:
+                index.discard(value, group)
+
+    def __iter__(self) -> Iterator[LabelGroup]:
+        for groups in self.groups:
+            yield from groups.values()
+
+    def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterator[LabelGroup]:
+        """The groups that have one of the label pairs, for the choice with the fewest groups."""
+        if not choices:
+            yield from self
+            return
+        best = min(
+            ([self._bucket(pair) for pair in pairs] for pairs in choices),
+            key=lambda buckets: sum(map(len, buckets)),
+        )
+        for bucket in best:
+            yield from bucket
+
+    def _bucket(self, pair: tuple[str, str]) -> Collection[LabelGroup]:
+        label_key, value = pair
+        index = self.indexes.get(label_key)
+        if index is None:
+            if len(self.indexes) >= _MAX_INDEXED_KEYS:
+                self.indexes.clear()
+            index = self.indexes[label_key] = Buckets()
+            for group in self:
+                _file(index, label_key, group)
+        return index.of(value)
+
+
+class LabelGroups:
+    """The groups of all running pods."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, _Namespace] = {}
+
+    def get(self, pod: PodInfo) -> LabelGroup | None:
+        """The group of a pod, if it exists."""
+        namespace = self._namespaces.get(pod.namespace)
+        if namespace is None:
+            return None
+        return namespace.groups[pod.is_terminating].get(pod.kind)
+
+    def new(self, pod: PodInfo) -> LabelGroup:
+        """Make the group of a pod."""
+        group = LabelGroup(pod.kind, is_terminating=pod.is_terminating)
+        namespace = self._namespaces.get(pod.namespace)
+        if namespace is None:
+            namespace = self._namespaces[pod.namespace] = _Namespace()
+        namespace.add(group)
+        return group
+
+    def drop(self, group: LabelGroup) -> None:
+        """Remove a group without pods."""
+        name = group.kind.namespace
+        namespace = self._namespaces[name]
+        namespace.remove(group)
+        if not any(namespace.groups):
+            del self._namespaces[name]
+
+    def copy(self) -> "LabelGroups":
+        """The same groups, without classes."""
+        copy = LabelGroups()
+        for name, namespace in self._namespaces.items():
+            of_copy = copy._namespaces[name] = _Namespace()
+            for group in namespace:
+                same = LabelGroup(group.kind, is_terminating=group.is_terminating)
+                same.rows = group.rows.copy()
+                of_copy.add(same)
+        return copy
+
+    def has_pods_in(self, namespace: str) -> bool:
+        """Whether any of the pods is in a namespace."""
+        return namespace in self._namespaces
+
+    def candidates(self, pods: PodSelector) -> list[LabelGroup]:
+        """Groups a selector may match; each must still be tried."""
+        namespaces = self._namespaces
+        if pods.namespace_selector.nothing:
+            chosen = [namespaces[name] for name in pods.namespaces if name in namespaces]
+        else:
+            chosen = list(namespaces.values())
+        choices = label_choices(pods.selector)
+        return [group for namespace in chosen for group in namespace.candidates(choices)]
+
+
+def _file(index: Buckets[str, LabelGroup], label_key: str, group: LabelGroup) -> None:
+    value = group.kind.labels.get(label_key)
+    if value is not None:
+        index.add(value, group)
+
+
 class SelectorCounts:
     """Counts per node of the pods each selector in use matches.
 
-    A class is derived from the groups on its first read, so reading changes no result. `change` and
-    `trim` drop classes; reads never do.
+    A class is derived from the groups on its first read, so reading changes no result. `change`,
+    `trim` and `namespace_changed` drop classes; reads never do.
     """
 
     def __init__(self, namespaces: NamespaceLabels) -> None:
         self._namespaces = namespaces
-        self._groups: LabelGroups[_Class] = LabelGroups()
+        self._groups = LabelGroups()
         self._classes: OrderedDict[PodSelector, _Class] = OrderedDict()
         self._index: SelectorIndex[_Class] = SelectorIndex()
-        self._reading_labels = 0
         self._asked = 0
         self._size_bytes = 0
 
@@ -97,29 +284,23 @@ class SelectorCounts:
             self._thin(group)
         for cls in group.classes:
             self._measure(cls)
-        self.trim()
 
     def trim(self) -> None:
         """Drop the least recently used classes above the limits.
 
-        The caller calls it before each decision, so that each call drops few classes. To drop those
-        of 100,000 different pods at once takes a second.
+        Callers call it before each decision, so that each call drops few classes. To drop those of
+        100,000 different pods at once takes a second.
         """
         while self._classes and (
             self._size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES
         ):
             self._drop(next(iter(self._classes.values())))
 
-    def namespace_changed(self, namespace: str, capacity: int) -> None:
-        """Match the classes again with the pods of a namespace whose labels changed."""
-        if not self._reading_labels:
-            return
-        for group in self._groups.of_namespace(namespace):
-            found = self._classes_of(group.kind, is_terminating=group.is_terminating)
-            now = dict.fromkeys(found)
-            self._recount(group, [c for c in now if c not in group.classes], 1, capacity)
-            self._recount(group, [c for c in group.classes if c not in now], -1, capacity)
-            group.set_classes(now)
+    def namespace_changed(self, namespace: str) -> None:
+        """Drop the classes that read the labels of a namespace whose labels changed."""
+        if self._groups.has_pods_in(namespace):
+            for cls in [cls for cls in self._classes.values() if cls.pods.reads_namespace_labels]:
+                self._drop(cls)
 
     def __len__(self) -> int:
         """Number of selectors that are counted."""
@@ -147,7 +328,6 @@ class SelectorCounts:
     def _new_class(self, pods: PodSelector, capacity: int) -> _Class:
         cls = self._classes[pods] = _Class(pods)
         self._index.add(cls)
-        self._reading_labels += pods.reads_namespace_labels
         column = np.zeros(capacity)
         for group in self._groups.candidates(pods):
             if self._matches(pods, group):
@@ -167,11 +347,10 @@ class SelectorCounts:
         del self._classes[cls.pods]
         self._size_bytes -= cls.counted_bytes
         self._index.discard(cls)
-        self._reading_labels -= cls.pods.reads_namespace_labels
         for group in self._groups.candidates(cls.pods):
             group.classes.pop(cls, None)
 
-    def _thin(self, group: LabelGroup[_Class]) -> None:
+    def _thin(self, group: LabelGroup) -> None:
         """Drop the least recently read classes of a group that has too many, a few at a time."""
         excess = min(len(group.classes) - _MAX_CLASSES_PER_GROUP, _DROPPED_AT_ONCE)
         for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
@@ -184,7 +363,7 @@ class SelectorCounts:
             if not (is_terminating and cls.pods.skip_terminating)
         ]
 
-    def _matches(self, pods: PodSelector, group: LabelGroup[_Class]) -> bool:
+    def _matches(self, pods: PodSelector, group: LabelGroup) -> bool:
         if group.is_terminating and pods.skip_terminating:
             return False
         # Not `Selector.matches`: thousands of groups are tried for one new selector.
@@ -195,12 +374,3 @@ class SelectorCounts:
         return not pods.selector.nothing and pods.matches_namespace(
             group.kind.namespace, self._namespaces
         )
-
-    def _recount(
-        self, group: LabelGroup[_Class], classes: list[_Class], sign: int, capacity: int
-    ) -> None:
-        for cls in classes:
-            cls.groups += sign
-            for row, count in group.rows.items():
-                cls.counts.add(row, sign * count, capacity)
-            self._measure(cls)

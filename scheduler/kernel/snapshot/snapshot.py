@@ -21,19 +21,17 @@ from scheduler.kernel.snapshot.changes import (
     PodRelabelled,
     PodRemoved,
     PodUpdated,
+    RowLog,
 )
 from scheduler.kernel.snapshot.forks import ForkedSelectorCounts, ForkedTermCounts
 from scheduler.kernel.snapshot.images import ImageIndex
-from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns
+from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns, Topology
 from scheduler.kernel.snapshot.node_table import NodeTable
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
-from scheduler.kernel.snapshot.port_counts import PortCounts
-from scheduler.kernel.snapshot.row_counts import RowCounts
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.row_counts import PortCounts, RowCounts
 from scheduler.kernel.snapshot.selector_counts import SelectorCounts
 from scheduler.kernel.snapshot.term_counts import TermClass, TermCounts, TermKind
-from scheduler.kernel.snapshot.topology import Topology
 
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
 """The changes that affect no count."""
@@ -106,7 +104,11 @@ class Snapshot:
         if len(changes) < _WORTH_SUMMING:
             for change in changes:
                 self._apply(change)
-            return
+        else:
+            self._apply_many(changes)
+        self.selector_counts.trim()
+
+    def _apply_many(self, changes: Sequence[Change]) -> None:
         for adds_only, alike in groupby(changes, lambda each: type(each) in _TAKES_NOTHING_AWAY):
             run = list(alike)
             added = [each.pod for each in run if isinstance(each, PodAdded)] if adds_only else ()
@@ -305,7 +307,7 @@ class Snapshot:
     def _set_node(self, info: NodeInfo, node: Node) -> None:
         known = info.name in self.table.row_of
         row = self.table.set_node(info, node)
-        self._labels.set_row(row, node.metadata.labels, self.table.capacity)
+        self._set_labels(row, node.metadata.labels)
         self.images.set_row(row, node.status.images)
         if not known:
             self.images.nodes_changed()
@@ -314,10 +316,14 @@ class Snapshot:
     def _remove_node(self, name: str) -> None:
         row = self.table.row_of[name]
         self.table.remove_node(row)
-        self._labels.set_row(row, {}, self.table.capacity)
+        self._set_labels(row, {})
         self.images.set_row(row, ())
         self.images.nodes_changed()
         self._log_node(row)
+
+    def _set_labels(self, row: int, labels: Mapping[str, str]) -> None:
+        if self._labels.set_row(row, labels, self.table.capacity):
+            self.term_counts.forget_matches()
 
     def _change_pod(self, pod: PodInfo, sign: int) -> None:
         table = self.table
@@ -364,7 +370,7 @@ class Snapshot:
         else:
             self.namespaces[name] = labels
         self.namespace_epoch += 1
-        self.selector_counts.namespace_changed(name, self.table.capacity)
+        self.selector_counts.namespace_changed(name)
         self.term_counts.forget_matches()
 
     def _log_node(self, row: int) -> None:

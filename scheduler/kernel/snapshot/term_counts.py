@@ -81,7 +81,6 @@ class TermCounts:
     def __init__(self, namespaces: NamespaceLabels, labels: LabelColumns) -> None:
         self._namespaces = namespaces
         self._labels = labels
-        self._key_epoch = labels.key_epoch
         self._classes: dict[TermKey, TermClass] = {}
         self._index: dict[TermKind, SelectorIndex[TermClass]] = {
             kind: SelectorIndex() for kind in TermKind
@@ -97,10 +96,6 @@ class TermCounts:
         """
         if not self._classes:
             return []
-        if self._key_epoch != self._labels.key_epoch:
-            # Nodes have other topology keys now.
-            self._key_epoch = self._labels.key_epoch
-            self.forget_matches()
         index = self._index[kind]
         if not index:
             return []
@@ -177,7 +172,7 @@ class TermCounts:
         return merged
 
     def forget_matches(self) -> None:
-        """Drop all cached lists: the terms, or the labels of nodes or a namespace, have changed."""
+        """Drop all cached lists: terms, keys of node labels, or a namespace have changed."""
         if not self._remembered:
             return
         self._remembered.clear()

@@ -25,7 +25,7 @@ from scheduler.api.storage import (
     VolumeAttachment,
 )
 from scheduler.kernel.snapshot import Mask, Rows, Snapshot
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.volumes.claims import ClaimName, is_foreign, not_found, not_owner
 from scheduler.kernel.volumes.in_use import NodeUse, PodUse, VolumesInUse, use_of
 from scheduler.kernel.volumes.translation import (

@@ -11,7 +11,7 @@ from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Volume
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.snapshot import Mask, Rows, Snapshot
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.volumes.claims import ClaimName, claim_names
 from scheduler.kernel.volumes.disks import (
     ByIdentity,

@@ -22,7 +22,7 @@ from scheduler.api.selectors import (
 )
 from scheduler.api.storage import TopologyTerm
 from scheduler.kernel.snapshot import Mask, Snapshot
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.changes import RowLog
 
 Ids: TypeAlias = NDArray[np.intp]
 

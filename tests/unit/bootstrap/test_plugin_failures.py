@@ -80,7 +80,7 @@ def logged(answer: Exception | None) -> list[Any]:
         for seconds in (*[0.0] * 99, LOG_AGAIN_SECONDS):
             clock.now += seconds
             with pytest.raises(PluginError):
-                framework.run_reserve_plugins(CycleState(), make_pod_info("p"), "n")
+                framework.run_reserve_plugins(CycleState(), make_pod_info("p").on_node("n"))
     return logs
 
 

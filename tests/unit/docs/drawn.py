@@ -12,7 +12,6 @@ from typing import Final
 from scheduler.daemon.driver.lanes import CONCURRENCY, LANES
 from scheduler.kernel.engine.attempt import ACQUIRED, TRANSITIONS, AttemptEvent, AttemptState
 from scheduler.kernel.extender.calls import CALL_TRANSITIONS, CallEvent, CallState
-from scheduler.kernel.queue.equivalent_pods import FOLLOWERS, ProbeEnd, WokenBy
 from tests.mutants.named import FAULTS
 from tests.unit.docs import not_here
 
@@ -22,7 +21,6 @@ TESTING: Final = CHECKOUT / "docs" / "testing.md"
 PARITY: Final = CHECKOUT / "docs" / "parity.md"
 BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
 BEGIN_CALLS: Final = "<!-- drawn, calls, by: python -m tests.unit.docs.drawn -->"
-BEGIN_PROBES: Final = "<!-- drawn, probes, by: python -m tests.unit.docs.drawn -->"
 BEGIN_LANES: Final = "<!-- drawn, lanes, by: python -m tests.unit.docs.drawn -->"
 BEGIN_NOT_HERE: Final = "<!-- drawn, not here, by: python -m tests.unit.docs.drawn -->"
 END: Final = "<!-- end of what is drawn -->"
@@ -50,16 +48,6 @@ def calls() -> str:
         if any(found):
             cells = ["" if to is None else to.name for to in found]
             lines.append([f"**{state.name}**", *cells])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def followers() -> str:
-    """One line per reason to wake a probe, one column per end of it."""
-    lines = [["a probe that was woken by", *(end.value for end in ProbeEnd)]]
-    lines.append(["---"] * len(lines[0]))
-    for woken_by in WokenBy:
-        cells = [FOLLOWERS[woken_by, end].value for end in ProbeEnd]
-        lines.append([woken_by.value, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -114,7 +102,6 @@ def _with_lines(text: str) -> str:
 if __name__ == "__main__":
     page = with_table(_with_lines(PAGE.read_text()), table())
     page = with_table(page, lanes(), BEGIN_LANES)
-    page = with_table(page, followers(), BEGIN_PROBES)
     PAGE.write_text(with_table(page, calls(), BEGIN_CALLS))
     PARITY.write_text(with_table(PARITY.read_text(), not_here.table(), BEGIN_NOT_HERE))
     TESTING.write_text(with_table(TESTING.read_text(), faults()))

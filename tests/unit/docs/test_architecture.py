@@ -9,13 +9,11 @@ from tests.unit.docs.drawn import (
     BEGIN,
     BEGIN_CALLS,
     BEGIN_LANES,
-    BEGIN_PROBES,
     END,
     PAGE,
     TESTING,
     calls,
     faults,
-    followers,
     lanes,
     table,
 )
@@ -38,7 +36,6 @@ def test_the_tables_of_lanes_calls_and_probes_are_the_codes() -> None:
     """`make docs` draws them again."""
     assert drawn_in(TEXT, BEGIN_LANES) == lanes()
     assert drawn_in(TEXT, BEGIN_CALLS) == calls()
-    assert drawn_in(TEXT, BEGIN_PROBES) == followers()
 
 
 def test_the_faults_that_have_a_name_are_those_that_are_planted() -> None:

@@ -379,20 +379,20 @@ class Cluster:
         attempt = self.engine.attempts.get(bind.attempt)
         if attempt is None:
             return "over"
-        return self._problem(attempt.framework.run_bind_plugins, attempt, bind.node)
+        return self._problem(attempt.framework.run_bind_plugins, attempt)
 
     def _prepared(self, todo: RunPreBind) -> Event:
         attempt = self.engine.attempts.get(todo.attempt)
         if attempt is None:
             return PreBound(todo.attempt)
         run = attempt.framework.run_pre_bind_plugins
-        return PreBound(todo.attempt, self._problem(run, attempt, attempt.pod.node_name))
+        return PreBound(todo.attempt, self._problem(run, attempt))
 
     @staticmethod
-    def _problem(run: Callable[..., Any], attempt: Any, node: str) -> str:
+    def _problem(run: Callable[..., Any], attempt: Any) -> str:
         async def asked() -> str:
             try:
-                status = await run(attempt.cycle_state, attempt.pod, node)
+                status = await run(attempt.cycle_state, attempt.pod)
             except SchedulerError as problem:
                 return str(problem)
             except asyncio.CancelledError:

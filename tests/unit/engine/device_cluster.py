@@ -158,7 +158,7 @@ class DeviceCluster(TimedCluster):
         return {
             uid: [device for each in every for device in devices_of(each)]
             for uid, every in catalog.kept.items()
-            if nominator.node_of(uid) is not None
+            if nominator.nodes.get(uid) is not None
         }
 
     def fits_now(self, pod: PodInfo) -> bool:

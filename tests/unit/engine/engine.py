@@ -226,9 +226,7 @@ class EngineUnderTest:
     def _pre_bind(self, instruction: RunPreBind) -> Event:
         attempt = self.engine.attempts.get(instruction.attempt)
         assert attempt is not None
-        running = attempt.framework.run_pre_bind_plugins(
-            attempt.cycle_state, attempt.pod, attempt.pod.node_name
-        )
+        running = attempt.framework.run_pre_bind_plugins(attempt.cycle_state, attempt.pod)
         try:
             status = asyncio.run(running)
         except PluginError as problem:
@@ -245,7 +243,7 @@ class EngineUnderTest:
     def _bind_by_plugins(self, bind: Bind) -> Event:
         attempt = self.engine.attempts.get(bind.attempt)
         assert attempt is not None
-        running = attempt.framework.run_bind_plugins(attempt.cycle_state, attempt.pod, bind.node)
+        running = attempt.framework.run_bind_plugins(attempt.cycle_state, attempt.pod)
         try:
             status = asyncio.run(running)
         except PluginError as problem:

@@ -452,7 +452,7 @@ def test_a_nominated_pod_that_needs_no_answer_any_more_keeps_no_room(is_bound: b
         engine.gone(first)
     engine.handle(Decide())
 
-    assert engine.engine.core.queue.nominator.node_of(first.uid) is None
+    assert engine.engine.core.queue.nominator.nodes.get(first.uid) is None
     assert engine.stage(waits) == "asking"
 
 

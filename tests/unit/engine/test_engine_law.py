@@ -28,7 +28,7 @@ from scheduler.kernel.framework.status import Status
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.kernel.preemption import Evictions
 from scheduler.kernel.queue import QueueSettings
-from scheduler.kernel.queue.backoff import BackoffSettings
+from scheduler.kernel.queue.settings import BackoffSettings
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments

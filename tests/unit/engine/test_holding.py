@@ -84,7 +84,7 @@ def test_a_change_of_a_held_pod_concerns_no_pod_in_flight() -> None:
     driven.set(changed)
 
     queue = driven.engine.core.queue
-    assert queue.in_flight_event_counts() == {"PodPopped": 1}
+    assert queue.in_flight.event_counts() == {"PodPopped": 1}
     assert queue.get(pod.uid) is changed
 
 

@@ -310,7 +310,7 @@ def test_devices_are_kept_no_longer_for_a_pod_whose_claim_is_gone() -> None:
         scene.pass_seconds(11)
 
     assert scene.room is None
-    assert scene.engine.core.queue.nominator.node_of("big") is None
+    assert scene.engine.core.queue.nominator.nodes.get("big") is None
     assert scene.place("small") == "n"
 
 
@@ -344,7 +344,7 @@ def test_a_nomination_of_an_earlier_scheduler_is_withdrawn_if_the_pod_fits_no_em
     scene.pass_seconds(11)
 
     assert scene.room is None
-    assert scene.engine.core.queue.nominator.node_of("big") is None
+    assert scene.engine.core.queue.nominator.nodes.get("big") is None
 
 
 def test_a_gang_has_devices_kept_on_several_nodes() -> None:

@@ -24,7 +24,7 @@ def test_victims_make_room_for_a_gang_that_then_fits() -> None:
 
     driven.run()
     told = [driven.message(pod) for pod in pods]
-    nominated = [driven.engine.core.queue.nominator.node_of(pod.uid) for pod in pods]
+    nominated = [driven.engine.core.queue.nominator.nodes.get(pod.uid) for pod in pods]
     evicted = [each.name for each in driven.all(Evict)]
     for victim in victims:
         driven.gone(victim)
@@ -63,10 +63,10 @@ def test_a_gang_that_is_whole_again_keeps_the_places_that_its_pods_name() -> Non
     driven = Gangs(3)
     pods = driven.members(3, nominated_node_name="n")
     nominator = driven.engine.core.queue.nominator
-    held = [nominator.node_of(pod.uid) for pod in pods]
+    held = [nominator.nodes.get(pod.uid) for pod in pods]
 
     driven.group()
-    kept = [nominator.node_of(pod.uid) for pod in pods]
+    kept = [nominator.nodes.get(pod.uid) for pod in pods]
     driven.add("single")
     driven.run()
 
@@ -117,7 +117,7 @@ def test_a_status_that_could_not_be_cleared_is_cleared_at_the_next_write() -> No
 
     assert before == ["n", ""]
     assert [each.nominated_node_name for each in driven.all(PatchStatus)] == ["n", "", ""]
-    assert driven.engine.core.queue.nominator.node_of(pod.uid) is None
+    assert driven.engine.core.queue.nominator.nodes.get(pod.uid) is None
 
 
 def test_a_member_that_preempts_takes_no_turn_to_ask_where_there_are_no_extenders() -> None:

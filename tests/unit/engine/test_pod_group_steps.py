@@ -651,7 +651,7 @@ def test_a_group_that_may_not_be_tried_takes_no_room(
 
     nominator = driven.engine.core.queue.nominator
     assert len(driven.all(Evict)) == before
-    assert [nominator.node_of(member(number).uid) for number in range(3)] == [None] * 3
+    assert [nominator.nodes.get(member(number).uid) for number in range(3)] == [None] * 3
 
 
 def test_what_goes_wrong_in_a_step_loses_no_member(

@@ -79,11 +79,11 @@ class Preempting(DrivenEngine):
 
     def is_held(self, pod: PodInfo) -> bool:
         """Whether a pod is held back while its victims are evicted."""
-        return self.states.shared(Evictions, "").hold(pod.uid)
+        return pod.uid in self.states.shared(Evictions, "").under_way
 
     def place(self, pod: PodInfo) -> str:
         """The node that a pod is nominated to, as the engine sees it."""
-        return self.engine.core.queue.nominator.node_of(pod.uid) or ""
+        return self.engine.core.queue.nominator.nodes.get(pod.uid) or ""
 
 
 def test_the_least_important_victim_goes_last() -> None:
@@ -643,7 +643,7 @@ def test_the_invariants_know_evictions() -> None:
     high = driven.preemptor()
     validate_engine(driven.engine)
 
-    driven.states.shared(Evictions, "").end(high.uid)
+    driven.states.shared(Evictions, "").under_way.discard(high.uid)
 
     with pytest.raises(EngineInvariantError, match="held back"):
         validate_engine(driven.engine)

@@ -164,7 +164,7 @@ def test_a_group_knows_which_members_have_a_place(breaking: Breaking, expected: 
 
 def let_go(driven: DrivenEngine, pod: PodInfo) -> None:
     executor = driven.engine.preemption_executor
-    executor._evictions().end(pod.uid)
+    executor._evictions().under_way.discard(pod.uid)
 
 
 def wait_no_more(driven: DrivenEngine, pod: PodInfo) -> None:

@@ -49,6 +49,7 @@ from tests.support.fake_plugins import (
 )
 
 POD = make_pod_info("p")
+HERE = POD.on_node("n")
 STATE = CycleState()
 
 
@@ -190,8 +191,8 @@ def test_unreserve_goes_backwards() -> None:
         Reserve("A", log=log), Reserve("B", unschedulable("taken"), log), Reserve("C", log=log)
     )
 
-    status = framework.run_reserve_plugins(STATE, POD, "n")
-    framework.run_unreserve_plugins(STATE, POD, "n")
+    status = framework.run_reserve_plugins(STATE, HERE)
+    framework.run_unreserve_plugins(STATE, HERE)
 
     assert status == unschedulable("taken").by("B")
     assert log == ["A.reserve", "B.reserve", "C.unreserve", "B.unreserve", "A.unreserve"]
@@ -220,7 +221,7 @@ def test_permit(answers: list[Any], expected: Any) -> None:
     """Wait is collected, a rejection ends it."""
     framework = make_framework(*(Permit(f"P{i}", answer) for i, answer in enumerate(answers)))
 
-    assert framework.run_permit_plugins(STATE, POD, "n") == expected
+    assert framework.run_permit_plugins(STATE, HERE) == expected
 
 
 def run(coroutine: Any) -> Any:
@@ -236,7 +237,7 @@ def test_pre_bind_is_skipped_by_its_pre_flight() -> None:
         PreBind("C", SUCCESS, SUCCESS, log),
     )
 
-    status = run(framework.run_pre_bind_plugins(STATE, POD, "n"))
+    status = run(framework.run_pre_bind_plugins(STATE, HERE))
 
     told = error('running PreBind plugin "B": no disk').by("B")
     assert (status, log) == (told, ["B.pre_bind"])
@@ -262,25 +263,25 @@ def test_neighbours_that_allow_it_run_pre_bind_together() -> None:
         Beside("E", SUCCESS, SUCCESS, log),
     )
 
-    assert run(framework.run_pre_bind_plugins(STATE, POD, "n", together)) == SUCCESS
+    assert run(framework.run_pre_bind_plugins(STATE, HERE, together)) == SUCCESS
     assert (sizes, log) == ([2], ["A.pre_bind", "C.pre_bind", "D.pre_bind", "E.pre_bind"])
 
 
 @pytest.mark.parametrize(
     ("point", "call"),
     [
-        ("Reserve", lambda a: make_framework(Reserve("X", a)).run_reserve_plugins(STATE, POD, "n")),
+        ("Reserve", lambda a: make_framework(Reserve("X", a)).run_reserve_plugins(STATE, HERE)),
         (
             "Permit",
-            lambda a: make_framework(Permit("X", (a, 0))).run_permit_plugins(STATE, POD, "n")[0],
+            lambda a: make_framework(Permit("X", (a, 0))).run_permit_plugins(STATE, HERE)[0],
         ),
         (
             "PreBindPreFlight",
             lambda a: run(
-                make_framework(PreBind("X", a, SUCCESS, [])).run_pre_bind_plugins(STATE, POD, "n")
+                make_framework(PreBind("X", a, SUCCESS, [])).run_pre_bind_plugins(STATE, HERE)
             ),
         ),
-        ("Bind", lambda a: run(make_framework(Bind("X", a)).run_bind_plugins(STATE, POD, "n"))),
+        ("Bind", lambda a: run(make_framework(Bind("X", a)).run_bind_plugins(STATE, HERE))),
     ],
     ids=lambda value: value if isinstance(value, str) else "call",
 )
@@ -297,9 +298,9 @@ def test_the_first_plugin_that_does_not_skip_binds() -> None:
     log: list[str] = []
     framework = make_framework(Bind("A", SKIP, log), Bind("B", log=log), Bind("C", log=log))
 
-    assert run(framework.run_bind_plugins(STATE, POD, "n")) == SUCCESS.by("B")
+    assert run(framework.run_bind_plugins(STATE, HERE)) == SUCCESS.by("B")
     assert log == ["A.bind", "B.bind"]
-    assert run(make_framework(Bind("A", SKIP)).run_bind_plugins(STATE, POD, "n")) == SKIP
+    assert run(make_framework(Bind("A", SKIP)).run_bind_plugins(STATE, HERE)) == SKIP
 
 
 BOOM = ValueError("boom")
@@ -310,18 +311,16 @@ BOOM = ValueError("boom")
     [
         (
             "Reserve",
-            lambda: make_framework(Reserve("X", BOOM)).run_reserve_plugins(STATE, POD, "n"),
+            lambda: make_framework(Reserve("X", BOOM)).run_reserve_plugins(STATE, HERE),
         ),
-        ("Permit", lambda: make_framework(Permit("X", BOOM)).run_permit_plugins(STATE, POD, "n")),
+        ("Permit", lambda: make_framework(Permit("X", BOOM)).run_permit_plugins(STATE, HERE)),
         (
             "PreBind",
             lambda: run(
-                make_framework(PreBind("X", SUCCESS, BOOM, [])).run_pre_bind_plugins(
-                    STATE, POD, "n"
-                )
+                make_framework(PreBind("X", SUCCESS, BOOM, [])).run_pre_bind_plugins(STATE, HERE)
             ),
         ),
-        ("Bind", lambda: run(make_framework(Bind("X", BOOM)).run_bind_plugins(STATE, POD, "n"))),
+        ("Bind", lambda: run(make_framework(Bind("X", BOOM)).run_bind_plugins(STATE, HERE))),
     ],
     ids=lambda value: value if isinstance(value, str) else "call",
 )
@@ -341,9 +340,9 @@ def test_a_plugin_cannot_end_the_process(problem: BaseException) -> None:
     pre_bind = make_framework(PreBind("X", SUCCESS, problem, []), time_limit=PluginTimeLimit)
 
     with pytest.raises(PluginError, match='running Reserve plugin "X": '):
-        reserve(STATE, POD, "n")
+        reserve(STATE, HERE)
     with pytest.raises(PluginError, match='running PreBind plugin "X": '):
-        run(pre_bind.run_pre_bind_plugins(STATE, POD, "n"))
+        run(pre_bind.run_pre_bind_plugins(STATE, HERE))
 
 
 def test_a_plugins_own_timeout_is_not_taken_for_the_time_limit() -> None:
@@ -351,13 +350,13 @@ def test_a_plugins_own_timeout_is_not_taken_for_the_time_limit() -> None:
     late = PreBind("X", SUCCESS, TimeoutError("no answer from the store"), [])
 
     with pytest.raises(PluginError, match='"X": TimeoutError: no answer from the store'):
-        run(make_framework(late, time_limit=PluginTimeLimit).run_pre_bind_plugins(STATE, POD, "n"))
+        run(make_framework(late, time_limit=PluginTimeLimit).run_pre_bind_plugins(STATE, HERE))
 
 
 def test_ctrl_c_in_a_plugin_ends_the_command() -> None:
     """It is a wish of the user, not a fault of the plugin."""
     with pytest.raises(KeyboardInterrupt):
-        make_framework(Reserve("X", KeyboardInterrupt())).run_reserve_plugins(STATE, POD, "n")
+        make_framework(Reserve("X", KeyboardInterrupt())).run_reserve_plugins(STATE, HERE)
 
 
 def test_a_sort_key_that_fails_comes_last_whoever_gives_it() -> None:
@@ -391,9 +390,9 @@ def test_calls_are_timed_in_sampled_cycles_only() -> None:
     framework.run_pre_enqueue_plugins(POD)
     framework.calls.begin_cycle(sampled=True)
     framework.run_pre_enqueue_plugins(POD)
-    framework.run_permit_plugins(STATE, POD, "n")
+    framework.run_permit_plugins(STATE, HERE)
     with pytest.raises(PluginError):
-        run(framework.run_bind_plugins(STATE, POD, "n"))
+        run(framework.run_bind_plugins(STATE, HERE))
 
     assert {key: sum(child.counts) for key, child in metrics.plugin_execution_duration.items()} == {
         ("A", "PreEnqueue", "Unschedulable"): 1,
@@ -412,9 +411,9 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
 
     found = framework.filtering.find_nodes_that_fit(POD, snapshot)
     framework.scoring.best_nodes(found, POD, snapshot)
-    framework.run_reserve_plugins(STATE, POD, "n")
-    framework.run_permit_plugins(STATE, POD, "n")
-    run(framework.run_bind_plugins(STATE, POD, "n"))
+    framework.run_reserve_plugins(STATE, HERE)
+    framework.run_permit_plugins(STATE, HERE)
+    run(framework.run_bind_plugins(STATE, HERE))
 
     assert list(framework.calls.metrics.extension_point_duration) == [
         ("PreFilter", "Success", "test"),

@@ -227,7 +227,7 @@ def test_states_hear_of_everything_and_are_forked() -> None:
     with builder.services.on_fork(make_snapshot("x"), fork):
         assert plugin.handle.shared(Places).held == {"a": 2, "widgets": 1}
         assert list(plugin.handle.snapshot.table.row_of) == ["x"]
-        assert permit(None, pod, "a") == (SUCCESS, {})
+        assert permit(None, pod) == (SUCCESS, {})
     assert plugin.handle.shared(Places).held["a"] == 0
     with pytest.raises(HandleError):
         _ = plugin.handle.snapshot

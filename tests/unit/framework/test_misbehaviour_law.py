@@ -92,21 +92,26 @@ def decide(trial: Trial, snapshot: Snapshot, pods: Iterator[Any]) -> None:
 
 def place(trial: Trial) -> None:
     """What comes after the decision."""
-    framework, ask, state, pod = trial.framework, trial.ask, CycleState(), make_pod_info("p")
-    statuses = [ask(framework.run_reserve_plugins, state, pod, "a")]
-    permitted = ask(framework.run_permit_plugins, state, pod, "a")
+    framework, ask, state, pod = (
+        trial.framework,
+        trial.ask,
+        CycleState(),
+        make_pod_info("p").on_node("a"),
+    )
+    statuses = [ask(framework.run_reserve_plugins, state, pod)]
+    permitted = ask(framework.run_permit_plugins, state, pod)
     if permitted is not None:
         statuses.append(permitted[0])
         assert all(0 <= seconds <= 900 for seconds in permitted[1].values())
     statuses += [
-        ask(asyncio.run, framework.run_pre_bind_plugins(state, pod, "a")),
-        ask(asyncio.run, framework.run_bind_plugins(state, pod, "a")),
+        ask(asyncio.run, framework.run_pre_bind_plugins(state, pod)),
+        ask(asyncio.run, framework.run_bind_plugins(state, pod)),
     ]
     assert all(status is None or type(status) is Status for status in statuses)
-    failures, writes = framework.run_unreserve_plugins(state, pod, "a")
+    failures, writes = framework.run_unreserve_plugins(state, pod)
     trial.reported += failures
     assert all(type(write) is Write for write in writes)
-    trial.reported += framework.run_post_bind_plugins(state, pod, "a")
+    trial.reported += framework.run_post_bind_plugins(state, pod)
 
 
 def wait(trial: Trial, draw: Random) -> None:
@@ -151,5 +156,5 @@ def test_nothing_but_a_plugin_error_leaves_a_framework(seed: int) -> None:
     errors = len(swallowed), len(trial.reported)
     status = framework.run_pre_enqueue_plugins(make_pod_info("p"))
     assert status.code is not Code.ERROR or status.reasons == ("gate",)
-    assert trial.ask(framework.run_reserve_plugins, CycleState(), resident, "a") is not None
+    assert trial.ask(framework.run_reserve_plugins, CycleState(), resident) is not None
     assert (len(swallowed), len(trial.reported)) == errors

@@ -15,7 +15,7 @@ from scheduler.kernel.framework.interface import FilterPlugin, Reads
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.bound import row_indices
 from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,
@@ -210,7 +210,7 @@ def test_a_class_counts_for_the_memory_that_it_takes() -> None:
 
     tracemalloc.start()
     pod_class = framework.filtering.find_nodes_that_fit(make_pod_info("p"), snapshot).pod_class
-    pod_class.best_rows(rows)
+    pod_class.ranking.best_rows(pod_class.total[:rows])
     for topology in topologies:
         for left_out in range(domains):
             pod_class.best_by_domain(topology, np.where(np.arange(domains) == left_out, 0.0, 1.0))

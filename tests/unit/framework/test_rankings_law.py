@@ -25,7 +25,7 @@ from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from scheduler.kernel.snapshot.changes import Change
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 from tests.support.builders import ZONE, make_node, make_node_info, make_pod_info
 
 NODES = 60

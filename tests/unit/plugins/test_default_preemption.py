@@ -15,14 +15,14 @@ def test_a_preemptor_is_held_while_evictions_are_under_way() -> None:
     pod = make_pod_info("p")
 
     before = plugin.pre_enqueue(pod)
-    evictions.begin(pod.uid)
+    evictions.under_way.add(pod.uid)
     copy = evictions.fork()
     meanwhile = plugin.pre_enqueue(pod)
-    evictions.end(pod.uid)
+    evictions.under_way.discard(pod.uid)
 
     assert meanwhile == unresolvable("waiting for the preemption for this pod to be finished")
     assert before == plugin.pre_enqueue(pod) == SUCCESS
-    assert copy.hold(pod.uid)
+    assert pod.uid in copy.under_way
 
 
 def test_no_event_is_looked_at_for_held_pods() -> None:

@@ -367,8 +367,8 @@ def test_pods_that_need_no_devices_are_not_asked_about() -> None:
         calls.clear()
         found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
         framework.scoring.best_nodes(found, pod, world.snapshot)
-        framework.run_reserve_plugins(found.state, pod, "a")
-        framework.pre_bind_work(found.state, pod, "a")
+        framework.run_reserve_plugins(found.state, pod.on_node("a"))
+        framework.pre_bind_work(found.state, pod.on_node("a"))
         return [*calls]
 
     assert go(make_pod_info("p", requests={"cpu": 1})) == []

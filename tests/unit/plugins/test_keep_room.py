@@ -44,7 +44,7 @@ class Busy(DrivenEngine):
         return pod
 
     def nominated(self, pod: PodInfo) -> str:
-        return self.engine.core.queue.nominator.node_of(pod.uid) or ""
+        return self.engine.core.queue.nominator.nodes.get(pod.uid) or ""
 
     def replace(self, old: PodInfo, name: str) -> str:
         """A pod ends, and another one comes at once; gives where that one stands."""

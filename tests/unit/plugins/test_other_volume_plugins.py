@@ -334,8 +334,8 @@ def test_plugins_about_volumes_have_nothing_to_do_for_pods_without() -> None:
     assert plugin.reserve(state, plain, "n") == SUCCESS
     assert plugin.pre_bind_pre_flight(state, plain, "n") == SKIP
     assert plugin.skips_score(plain, snapshot)
-    assert framework.pre_bind_work(state, plain, "n") is PreBindWork.NOTHING
-    assert framework.run_reserve_plugins(state, plain, "n") == SUCCESS
+    assert framework.pre_bind_work(state, plain.on_node("n")) is PreBindWork.NOTHING
+    assert framework.run_reserve_plugins(state, plain.on_node("n")) == SUCCESS
 
 
 def test_plugins_about_volumes_are_reported_in_a_sampled_cycle_though_they_are_not_asked() -> None:
@@ -355,8 +355,8 @@ def test_plugins_about_volumes_are_reported_in_a_sampled_cycle_though_they_are_n
     framework.calls.begin_cycle(sampled=True)
 
     framework.filtering.find_nodes_that_fit(plain, snapshot)
-    framework.run_reserve_plugins(state, plain, "n")
-    assert framework.pre_bind_work(state, plain, "n") is PreBindWork.NOTHING
+    framework.run_reserve_plugins(state, plain.on_node("n"))
+    assert framework.pre_bind_work(state, plain.on_node("n")) is PreBindWork.NOTHING
 
     about = {plugin.name for plugin in framework.plugins.pre_filter if plugin.needs == VOLUMES}
     timed = framework.calls.metrics.plugin_execution_duration

@@ -11,7 +11,7 @@ from scheduler.kernel.framework.events import (
     QueueingHint,
 )
 from scheduler.kernel.framework.types import Failure
-from scheduler.kernel.queue.in_flight import MAX_EVENTS
+from scheduler.kernel.queue.active import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, own_update, registered
 
@@ -41,7 +41,7 @@ def test_a_deleted_pod_does_not_come_back(*, after_permit: bool) -> None:
     under_test.queue.add(pod)
     queued = under_test.pop()
     if after_permit:
-        under_test.queue.done_scheduling_cycle(pod.uid)
+        under_test.queue.in_flight.stop_collecting(pod.uid)
 
     under_test.queue.delete(pod)
     latest = under_test.queue.get(pod.uid)
@@ -118,7 +118,7 @@ def test_after_very_many_events_no_hint_is_asked() -> None:
         for _ in range(times):
             queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, None)
         queue.validate()
-        kept.append(dict(queue.in_flight_event_counts()))
+        kept.append(dict(queue.in_flight.event_counts()))
 
     long = under_test.pop()
     happen(1)
@@ -134,7 +134,7 @@ def test_after_very_many_events_no_hint_is_asked() -> None:
         {"NodeAdd": 1, "PodPopped": 1},
         {"NodeAdd": MAX_EVENTS, "PodPopped": 1},
     ]
-    assert not queue.in_flight_event_counts()["NodeAdd"]
+    assert not queue.in_flight.event_counts()["NodeAdd"]
 
 
 def test_events_are_kept_as_long_as_somebody_needs_them() -> None:
@@ -150,14 +150,14 @@ def test_events_are_kept_as_long_as_somebody_needs_them() -> None:
             queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, None)
             queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_ADD, None, None)
         queue.validate()
-        kept.append(dict(queue.in_flight_event_counts()))
+        kept.append(dict(queue.in_flight.event_counts()))
 
     happen(3)
     first = under_test.pop()
     happen(100)
     second = under_test.pop()
     happen(10)
-    queue.done_scheduling_cycle(first.pod_info.uid)
+    queue.in_flight.stop_collecting(first.pod_info.uid)
     happen(1)
     queue.done(second.pod_info.uid)
     happen(1)
@@ -169,7 +169,7 @@ def test_events_are_kept_as_long_as_somebody_needs_them() -> None:
         {"NodeAdd": 11, "PodPopped": 1},
         {"PodPopped": 0},
     ]
-    assert len(queue._in_flight._events) == 0
+    assert len(queue.in_flight._events) == 0
 
 
 def test_the_order_in_which_attempts_end_does_not_matter() -> None:

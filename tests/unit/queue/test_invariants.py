@@ -11,8 +11,8 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
 from scheduler.kernel.queue import QueueInvariantError, SchedulingQueue
+from scheduler.kernel.queue.active import MAX_EVENTS
 from scheduler.kernel.queue.equivalent_pods import EquivalentPods
-from scheduler.kernel.queue.in_flight import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, gate, registered
 
@@ -140,7 +140,7 @@ def _(queue: SchedulingQueue) -> None:
 @breaks("the rejection of a group is kept that does not exist")
 def _(queue: SchedulingQueue) -> None:
     key = group(queue, "rejected").key
-    queue._unschedulable._last_rejected[key.kind] = EquivalentPods(key)
+    queue._unschedulable.last_rejected[key.kind] = EquivalentPods(key)
 
 
 @breaks("groups are indexed under other plugins than those that rejected them")
@@ -150,32 +150,32 @@ def _(queue: SchedulingQueue) -> None:
 
 @breaks("groups that no node could hold are not filed as such")
 def _(queue: SchedulingQueue) -> None:
-    queue._unschedulable._unfittable.add(group(queue, "rejected"), Excess("cpu", 1))
+    queue._unschedulable.unfittable.add(group(queue, "rejected"), Excess("cpu", 1))
 
 
 @breaks("events are collected for a pod that is not in flight")
 def _(queue: SchedulingQueue) -> None:
-    queue._in_flight._starts["x"] = queue._in_flight._recorded
+    queue.in_flight._starts["x"] = queue.in_flight._recorded
 
 
 @breaks("a newer version is kept of a pod that is not in flight")
 def _(queue: SchedulingQueue) -> None:
-    queue._in_flight.changed["x"] = None
+    queue.in_flight.changed["x"] = None
 
 
 @breaks("attempts are not in the order in which they began")
 def _(queue: SchedulingQueue) -> None:
-    queue._in_flight._starts.move_to_end("default/first")
+    queue.in_flight._starts.move_to_end("default/first")
 
 
 @breaks("the events that are kept are not those since the first attempt began")
 def _(queue: SchedulingQueue) -> None:
-    queue._in_flight._events.pop()
+    queue.in_flight._events.pop()
 
 
 @breaks(f"{MAX_EVENTS + 1} events are kept for attempts")
 def _(queue: SchedulingQueue) -> None:
-    parts = queue._in_flight
+    parts = queue.in_flight
     more = MAX_EVENTS + 1 - len(parts._events)
     parts._events.extend([parts._events[0]] * more)
     parts._recorded += more

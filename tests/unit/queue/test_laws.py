@@ -308,7 +308,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def end_scheduling_cycle(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(self.flying)).pod_info.uid
-        self.queue.done_scheduling_cycle(uid)
+        self.queue.in_flight.stop_collecting(uid)
         self.model[uid].collects = False
 
     @rule(happening=HAPPENING)
@@ -409,7 +409,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def events_are_kept_only_for_attempts(self) -> None:
-        counts = self.queue.in_flight_event_counts()
+        counts = self.queue.in_flight.event_counts()
         if not any(r.place == "inFlight" and r.collects for r in self.model.values()):
             assert counts.total() == 0
 

@@ -146,4 +146,4 @@ def test_a_pod_that_is_gone_keeps_no_place_that_it_had() -> None:
 
     under_test.queue.add_nominated_pod(pod, "m")
 
-    assert under_test.queue.nominator.node_of(pod.uid) is None
+    assert under_test.queue.nominator.nodes.get(pod.uid) is None

@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 from typing_extensions import override
 
-from scheduler.kernel.queue.pod_heap import PodHeap
+from scheduler.kernel.queue.active import PodHeap
 from tests.support.builders import make_queued_pod_info
 
 PODS = {f"p{i}": make_queued_pod_info(f"p{i}", uid=f"p{i}") for i in range(8)}

@@ -9,8 +9,8 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue import QueueProfile, SchedulingQueue
-from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.scheduling_queue import _ADMITTED_AT_ONCE
+from scheduler.kernel.queue.settings import BackoffSettings
 from tests.support.builders import make_pod_info
 from tests.support.queueing import QueueUnderTest
 

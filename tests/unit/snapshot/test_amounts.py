@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from scheduler.kernel.snapshot import PodAdded, PodRelabelled, PodRemoved, PodUpdated
-from scheduler.kernel.snapshot.amounts import Amounts
-from scheduler.kernel.snapshot.row_log import RowLog
+from scheduler.kernel.snapshot.changes import RowLog
+from scheduler.kernel.snapshot.resource_sums import Amounts
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 
 SIZES = (1, 3, 2**31, 2**52 + 1, 2**53 - 1, 2**53, 2**53 + 1, 2**62 + 3, 2**63 - 1)

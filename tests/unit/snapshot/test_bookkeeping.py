@@ -24,16 +24,15 @@ from scheduler.kernel.snapshot import (
     selector_counts,
     term_counts,
 )
+from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.snapshot.images import ImageIndex
 from scheduler.kernel.snapshot.interning import InternedColumn
-from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns
+from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns, Topology
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.pod_selectors import PodSelector, SelectorIndex
 from scheduler.kernel.snapshot.row_counts import RowCounts
-from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.selector_counts import SelectorCounts
 from scheduler.kernel.snapshot.term_counts import TermKind
-from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info, make_snapshot
 from tests.support.histories import History
 from tests.unit.snapshot.test_snapshot_law import POD_SELECTORS
@@ -321,14 +320,12 @@ def test_a_topology_is_the_same_until_a_node_changes() -> None:
 
 
 def assert_books_balance(counts: SelectorCounts) -> None:
-    """What selectors and groups of pods know of each other, and how many read namespaces."""
+    """What selectors and groups of pods know of each other."""
     groups = [group for each in counts._groups._namespaces.values() for group in each]
     for cls in counts._classes.values():
         assert cls.groups == sum(cls in group.classes for group in groups)
     known = set(counts._classes.values())
     assert all(known.issuperset(group.classes) for group in groups)
-    reading = [pods for pods in counts._classes if pods.reads_namespace_labels]
-    assert counts._reading_labels == len(reading)
     assert len(counts._index) == len(counts._classes)
 
 

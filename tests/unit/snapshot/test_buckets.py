@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from scheduler.kernel.snapshot.buckets import Buckets
+from scheduler.kernel.snapshot.pod_selectors import Buckets
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -21,15 +21,14 @@ from scheduler.kernel.snapshot import (
     PodAdded,
     PodRemoved,
     Snapshot,
-    label_groups,
     selector_counts,
     term_counts,
 )
+from scheduler.kernel.snapshot.label_columns import Topology
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from scheduler.kernel.snapshot.row_counts import RowCounts
 from scheduler.kernel.snapshot.selector_counts import SelectorCounts
 from scheduler.kernel.snapshot.term_counts import TermKind
-from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import HOSTNAME, make_node, make_node_info, make_pod_info, make_snapshot
 
 CAPACITY = 64
@@ -122,6 +121,7 @@ def test_the_class_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPa
 
     counts.counts(pods_of("a"), CAPACITY)
     counts.counts(pods_of("c"), CAPACITY)
+    counts.trim()
     counts.change(1, make_app_pod("a"), 1, CAPACITY)
     counts.change(1, make_app_pod("b"), 1, CAPACITY)
 
@@ -145,7 +145,7 @@ def test_nothing_is_kept_of_pods_that_are_gone() -> None:
 
 def test_new_selectors_find_pods_by_any_of_their_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups are filed by the keys selectors demand; filings are bounded and follow the pods."""
-    monkeypatch.setattr(label_groups, "_MAX_INDEXED_KEYS", 1)
+    monkeypatch.setattr(selector_counts, "_MAX_INDEXED_KEYS", 1)
     counts = SelectorCounts({})
     labelled = [{"app": "a", "job": f"job-{i % 4}"} for i in range(8)] + [{}]
     pods = [make_pod_info(f"p-{i}", labels=labels) for i, labels in enumerate(labelled)]

@@ -54,21 +54,20 @@ def test_a_node_that_is_gone_is_let_go() -> None:
 
 
 def test_a_label_goes_with_the_last_node_that_has_it() -> None:
-    """Its column too, and the key epoch says that keys came or went."""
+    """Its column too, and the answer says that keys came or went."""
     labels = LabelColumns()
     labels.set_row(0, {"a": "1"}, 64)
     labels.set_row(1, {"a": "2"}, 64)
     column = labels.column("a", 64)
-    epoch = labels.key_epoch
 
-    labels.set_row(0, {}, 64)
+    is_last = labels.set_row(0, {}, 64)
     still = labels.column("a", 64)
-    labels.set_row(1, {"b": "1"}, 64)
+    are_others = labels.set_row(1, {"b": "1"}, 64)
 
     assert still is column
+    assert (is_last, are_others) == (False, True)
     assert "a" not in labels
     assert labels.column("a", 64).ids(2).tolist() == [0, 0]
-    assert labels.key_epoch == epoch + 2
     labels.set_row(1, {"a": "3"}, 64)
     assert labels.column("a", 64).values.values == [None, "3"]
 

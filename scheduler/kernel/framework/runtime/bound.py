@@ -35,8 +35,8 @@ from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.label_columns import Topology
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
-from scheduler.kernel.snapshot.topology import Topology
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -143,9 +143,8 @@ class Filtering:
         UnschedulableAndUnresolvable ends the attempt; after Unschedulable the other plugins still
         run, and the last such rejection counts.
         """
-        of_class = pod_class.plugins
+        of_class, needs = pod_class.plugins, pod.needs
         state = CycleState(of_class.state)
-        needs = pod.needs
         found = Feasibility(state, pod_class)
         skipped = self._spared[needs].copy()
         if self._calls.sampled:
@@ -154,7 +153,8 @@ class Filtering:
         for plugin in of_class.remaining_pre_filters[needs]:
             if plugin.skips_all is not None and plugin.skips_all(pod, snapshot):
                 found.silent.append(plugin.name)
-                self._calls.spared(plugin.name, "PreFilter", Code.SKIP)
+                if self._calls.sampled:
+                    self._calls.spared(plugin.name, "PreFilter", Code.SKIP)
                 continue
             known = of_class.pre_filter.get(plugin.name)
             result, status = known or plugin.call(state, pod, snapshot)

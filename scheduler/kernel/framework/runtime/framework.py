@@ -97,8 +97,12 @@ class Framework:
         The plugin `first`, which rejected the pod before, runs before the others.
         """
         start = self.calls.now()
-        ended, plugins = SUCCESS, self.plugins.pre_enqueue
+        ended, plugins, needs = SUCCESS, self.plugins.pre_enqueue, pod.needs
         for plugin in sorted(plugins, key=lambda p: p.name != first) if first else plugins:
+            if plugin.needs & ~needs:
+                if self.calls.sampled:
+                    self.calls.spared(plugin.name, "PreEnqueue", Code.SUCCESS)
+                continue
             try:
                 ended = plugin.call(pod)
             except PluginError as problem:
@@ -240,7 +244,7 @@ class Framework:
 
     # --- reserving ------------------------------------------------------------------------------
 
-    def run_reserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    def run_reserve_plugins(self, state: CycleState, pod: PodInfo) -> Status:
         """Return Success, or the first failure; on failure the caller must unreserve.
 
         Raises:
@@ -250,16 +254,17 @@ class Framework:
         ended, needs = SUCCESS, pod.needs
         for plugin in self.plugins.reserve:
             if plugin.needs & ~needs:
-                self.calls.spared(plugin.name, "Reserve", Code.SUCCESS)
+                if self.calls.sampled:
+                    self.calls.spared(plugin.name, "Reserve", Code.SUCCESS)
                 continue
-            ended = _named(plugin.call(state, pod, node_name), "Reserve", plugin.name)
+            ended = _named(plugin.call(state, pod, pod.node_name), "Reserve", plugin.name)
             if not ended.is_success:
                 break
         self.calls.point_done("Reserve", ended.code, start)
         return ended
 
     def run_unreserve_plugins(
-        self, state: CycleState, pod: PodInfo, node_name: str
+        self, state: CycleState, pod: PodInfo
     ) -> tuple[list[PluginError], list[Write]]:
         """Call Unreserve of all plugins in reverse order, also after one has failed.
 
@@ -270,19 +275,19 @@ class Framework:
         writes: list[Write] = []
         for plugin in reversed(self.plugins.unreserve):
             try:
-                writes.extend(plugin.call(state, pod, node_name))
+                writes.extend(plugin.call(state, pod, pod.node_name))
             except PluginError as problem:
                 failures.append(problem)
         return failures, writes
 
     def run_permit_plugins(
-        self, state: CycleState, pod: PodInfo, node_name: str
+        self, state: CycleState, pod: PodInfo
     ) -> tuple[Status, dict[str, float]]:
         """Return Success, a rejection, or Wait with a timeout in seconds for each plugin."""
         start = self.calls.now()
         ended, waits = SUCCESS, dict[str, float]()
         for plugin in self.plugins.permit:
-            status, seconds = plugin.call(state, pod, node_name)
+            status, seconds = plugin.call(state, pod, pod.node_name)
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(seconds, MAX_WAIT_SECONDS)
                 ended = status
@@ -294,15 +299,16 @@ class Framework:
 
     # --- binding --------------------------------------------------------------------------------
 
-    def pre_bind_work(self, state: CycleState, pod: PodInfo, node_name: str) -> PreBindWork:
+    def pre_bind_work(self, state: CycleState, pod: PodInfo) -> PreBindWork:
         """The work that PreBind plugins have for the pod."""
         needs, work = pod.needs, PreBindWork.NOTHING
         for plugin in self.plugins.pre_flight:
             if plugin.needs & ~needs:
-                self.calls.spared(plugin.name, "PreBindPreFlight", Code.SKIP)
-            elif plugin.call(state, pod, node_name).code is not Code.SKIP:
+                if self.calls.sampled:
+                    self.calls.spared(plugin.name, "PreBindPreFlight", Code.SKIP)
+            elif plugin.call(state, pod, pod.node_name).code is not Code.SKIP:
                 only_writes = self.plugins.only_writes.get(plugin.name)
-                if only_writes is None or not only_writes(state, pod, node_name):
+                if only_writes is None or not only_writes(state, pod, pod.node_name):
                     return PreBindWork.ANYTHING
                 work = PreBindWork.WRITES
         return work
@@ -311,15 +317,13 @@ class Framework:
         self,
         state: CycleState,
         pod: PodInfo,
-        node_name: str,
         together: RunTogether = one_after_another,
     ) -> Status:
         """Return Success, or the first failure.
 
         Args:
             state: that of the attempt.
-            pod: the pod.
-            node_name: its node.
+            pod: the pod, on its node.
             together: runs the plugins of a group.
 
         Source: runtime/framework.go (RunPreBindPlugins, getPreBindPluginGroups) v1.36.3.
@@ -329,9 +333,9 @@ class Framework:
         for group in self.plugins.pre_bind_groups:
             works = []
             for pre_flight, pre_bind in group:
-                flight = pre_flight.call(state, pod, node_name)
+                flight = pre_flight.call(state, pod, pod.node_name)
                 if flight.is_success:
-                    works.append(partial(_pre_bind, pre_bind, state, pod, node_name))
+                    works.append(partial(_pre_bind, pre_bind, state, pod, pod.node_name))
                 elif flight.code is not Code.SKIP:
                     ended = _named(flight, "PreBindPreFlight", pre_flight.name)
                     break
@@ -347,26 +351,24 @@ class Framework:
         duration = self.calls.metrics.extension_point_duration
         duration["Bind", code.upstream_name, self.profile_name].observe(seconds)
 
-    async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    async def run_bind_plugins(self, state: CycleState, pod: PodInfo) -> Status:
         """Return the answer of the first plugin that does not skip."""
         start = self.calls.now()
         ended = Status(Code.SKIP)
         for plugin in self.plugins.bind:
-            status = await plugin.call(state, pod, node_name)
+            status = await plugin.call(state, pod, pod.node_name)
             if status.code is not Code.SKIP:
                 ended = _named(status.by(plugin.name), "Bind", plugin.name)
                 break
         self.calls.point_done("Bind", ended.code, start)
         return ended
 
-    def run_post_bind_plugins(
-        self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> list[PluginError]:
+    def run_post_bind_plugins(self, state: CycleState, pod: PodInfo) -> list[PluginError]:
         """Call all PostBind plugins and return their failures, which do not undo the binding."""
         start, failures = self.calls.now(), []
         for plugin in self.plugins.post_bind:
             try:
-                plugin.call(state, pod, node_name)
+                plugin.call(state, pod, pod.node_name)
             except PluginError as problem:
                 failures.append(problem)
         self.calls.point_done("PostBind", Code.SUCCESS, start)

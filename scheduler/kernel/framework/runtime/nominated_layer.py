@@ -17,8 +17,8 @@ from scheduler.kernel.framework.runtime.nominated_pods import Nominated, Nominat
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, FilterAttempt, First, Verdicts
 from scheduler.kernel.snapshot import Indices, Rows
+from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
-from scheduler.kernel.snapshot.row_log import RowLog
 
 _Key: TypeAlias = tuple[object, int, int, int, int]
 """The nominations, the epoch of the kinds, the position in the log of nodes, the pod's priority,

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.snapshot import Indices, Rows, Snapshot
+from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
-from scheduler.kernel.snapshot.row_log import RowLog
 
 _NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
 _MIN_CAPACITY: Final = 16
@@ -65,6 +65,7 @@ class NominatedPods:
     Invariant: a pod is nominated to at most one node; no node is kept without pods.
 
     Attributes:
+        nodes: the node of each nominated pod, by the UID of the pod; for reading.
         version: grows with every nomination that is made or withdrawn.
         withdrawals: grows with every nomination that is withdrawn: there may be room again.
         end_if_started: returns the time at which a pod would end if it started now, in seconds
@@ -77,7 +78,7 @@ class NominatedPods:
         self.end_if_started: Callable[[PodInfo], float] = lambda _: inf
         self._row_log = RowLog()
         self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
-        self._node_by_pod: dict[str, str] = {}
+        self.nodes: dict[str, str] = {}
         self._slots: dict[str, int] = {}
         self._pods: list[PodInfo] = []
         self._columns = np.zeros((4, _MIN_CAPACITY), np.int64)
@@ -88,7 +89,7 @@ class NominatedPods:
 
     def __len__(self) -> int:
         """Number of nominated pods; 0 spares the filters their second run."""
-        return len(self._node_by_pod)
+        return len(self.nodes)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the nodes that pods are nominated to."""
@@ -106,10 +107,6 @@ class NominatedPods:
     def nominated_pods_for_node(self, node_name: str) -> Collection[PodInfo]:
         """The pods nominated to a node, in order of their nomination."""
         return self._pods_by_node.get(node_name, _NO_PODS).values()
-
-    def node_of(self, uid: str) -> str | None:
-        """The node a pod is nominated to."""
-        return self._node_by_pod.get(uid)
 
     def before(
         self,
@@ -164,7 +161,7 @@ class NominatedPods:
 
     def nominated(self, uid: str) -> PodInfo | None:
         """A nominated pod with the nomination in its status; None for any other pod."""
-        node_name = self._node_by_pod.get(uid)
+        node_name = self.nodes.get(uid)
         if node_name is None:
             return None
         info = self._pods[self._slots[uid]]
@@ -213,7 +210,7 @@ class NominatedPods:
         if not node_name:
             return
         self.version += 1
-        self._node_by_pod[uid] = node_name
+        self.nodes[uid] = node_name
         self._pods_by_node.setdefault(node_name, {})[uid] = pod
         slot = self._slots[uid] = len(self._pods)
         self._pods.append(pod)
@@ -229,7 +226,7 @@ class NominatedPods:
         Watch events of the pod may precede the write of its nomination to the API server. So an
         update in which neither version has a nomination keeps the nomination.
         """
-        current = self.node_of(new.uid)
+        current = self.nodes.get(new.uid)
         stated = new.pod.status.nominated_node_name
         needed_at = self.needed_at(new.uid)
         if stated or old.pod.status.nominated_node_name:
@@ -239,7 +236,7 @@ class NominatedPods:
 
     def delete_nominated_pod_if_exists(self, uid: str) -> None:
         """Withdraw the nomination of a pod, if there is one."""
-        node_name = self._node_by_pod.pop(uid, None)
+        node_name = self.nodes.pop(uid, None)
         if node_name is None:
             return
         self.version += 1
@@ -258,10 +255,10 @@ class NominatedPods:
     def validate(self) -> Iterator[str]:
         """Yield each broken invariant as text."""
         by_node = {uid: node_name for node_name, pods in self._pods_by_node.items() for uid in pods}
-        if by_node != self._node_by_pod or not all(self._pods_by_node.values()):
+        if by_node != self.nodes or not all(self._pods_by_node.values()):
             yield "nominations by pod and by node differ"
         slots = {pod.uid: slot for slot, pod in enumerate(self._pods)}
-        if slots != self._slots or slots.keys() != self._node_by_pod.keys():
+        if slots != self._slots or slots.keys() != self.nodes.keys():
             yield "nominations and their columns differ"
 
     def _refresh(self, snapshot: Snapshot) -> None:
@@ -285,6 +282,6 @@ class NominatedPods:
         pod = self._pods[slot]
         column = self._columns[:, slot]
         column[_PRIORITY] = pod.priority
-        column[_ROW] = self._rows_of.get(self._node_by_pod[pod.uid], _NOWHERE)
+        column[_ROW] = self._rows_of.get(self.nodes[pod.uid], _NOWHERE)
         if self._kinds is not None:
             column[_KIND] = self._kinds.number_of(pod)

@@ -180,8 +180,7 @@ class PluginCalls:
 
     def spared(self, plugin: str, point: str, code: Code) -> None:
         """Observe a call that the runtime spares because its answer is known."""
-        if self.sampled:
-            self._report(plugin, point, CODE_NAMES[code], self.now())
+        self._report(plugin, point, CODE_NAMES[code], self.now())
 
     def _report(self, plugin: str, point: str, status: str, start: float) -> None:
         metrics = self.metrics

@@ -31,8 +31,8 @@ from scheduler.kernel.framework.runtime.verdicts import (
     blank_verdicts,
 )
 from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.label_columns import Topology
 from scheduler.kernel.snapshot.resource_sums import Content, Load, ResourceSums
-from scheduler.kernel.snapshot.topology import Topology
 
 _MAX_TOPOLOGIES: Final = 2
 """The most topologies whose best rows are kept: most pods of a class are spread by zone."""
@@ -86,6 +86,7 @@ class PodClass:
         bits: by row, that filter's reasons.
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
+        ranking: the best rows by `total`, as of the last `refresh`; see `Ranking`.
         nominated_layer: the rows on which nominated pods exclude the class; see its module.
     """
 
@@ -94,8 +95,9 @@ class PodClass:
         self._spec = pod.spec
         self.nominated_layer: object = None
         self._known = RowAnswers()
-        self._rankings = [Ranking()]
-        """The ranking of all rows, and the rankings by domain, oldest first."""
+        self.ranking = Ranking()
+        self._rankings = [self.ranking]
+        """The ranking of all rows, and those by domain, oldest first."""
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
@@ -238,13 +240,6 @@ class PodClass:
         raw = [(raw, plugins.score(raw.scored, snapshot, rows)) for raw in self.raw_scores]
         plugins.raise_score_failure()
         return total, raw
-
-    def best_rows(self, size: int) -> tuple[NDArray[np.intp], int]:
-        """The rows with the best total among the first `size`, and the number that fit.
-
-        As of the last `refresh`, and valid until the next change.
-        """
-        return self._rankings[0].best_rows(self.total[:size])
 
     def best_by_domain(self, topology: Topology, by_domain: Scores) -> tuple[NDArray[np.intp], int]:
         """The rows with the best sum of total and `by_domain`; the number of rows that fit."""

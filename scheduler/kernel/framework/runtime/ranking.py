@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.framework.interface import Scores
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 
 INFEASIBLE_TOTAL: Final = -1.0
 """The total of rows that are rejected; all others have 0 or more."""
@@ -90,7 +90,8 @@ class Ranking:
 
         `by_domain` is the score added to each row of a domain; whole numbers.
         """
-        self._look(total)
+        if not self._is_known or self._lost:
+            self._look(total)
         if not self.feasible:
             return NO_ROWS, 0
         if by_domain is None:

@@ -24,7 +24,7 @@ from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.snapshot import Rows, Snapshot
-from scheduler.kernel.snapshot.topology import Topology
+from scheduler.kernel.snapshot.label_columns import Topology
 
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
 """The total of every node when neither a score plugin nor an extender could rank them."""
@@ -150,8 +150,8 @@ class Scoring:
         """Find the nodes with the highest total of a class, where nothing else adds to it."""
         size = snapshot.table.size
         if within is None:
-            rows, feasible = pod_class.best_rows(size)
             totals = pod_class.total[:size]
+            rows, feasible = pod_class.ranking.best_rows(totals)
         else:
             totals = pod_class.total[within]
             feasible = int(np.count_nonzero(totals != INFEASIBLE_TOTAL))
@@ -210,7 +210,9 @@ class Scoring:
         size = snapshot.table.size
         if size <= 1 or not (found.is_of_class and self._are_trusted):
             return False
-        return not self._only_preparing and found.pod_class.best_rows(size)[1] == size
+        if self._only_preparing:
+            return False
+        return found.pod_class.ranking.best_rows(found.pod_class.total[:size])[1] == size
 
     def totals(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """The weighted sum of all scores for the given feasible rows. Read-only."""
