@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import pytest
 
@@ -309,3 +310,17 @@ def test_a_daemon_killed_between_nomination_and_binding(
     assert room.node_of("high") == nominated
     assert room.deletions()[victim] == 1
     assert len(room.gone("low-0", "low-1")) == 1
+
+
+def test_the_status_of_a_successor_cannot_be_patched_by_the_uid_of_a_victim(
+    room: Room, cluster: Cluster
+) -> None:
+    """The server calls the UID an invalid field, not a conflict; `PodWrites.evict` expects both."""
+    room.pods("successor", priority="low")
+    patch = {"metadata": {"uid": "of-the-victim"}, "status": {"reason": "Preempted"}}
+    path = f"/api/v1/namespaces/{room.namespace}/pods/successor/status"
+
+    with pytest.raises(ApiRefusedError) as refused:
+        cluster.run(cluster.api.patch(path, patch))
+
+    assert refused.value.status == HTTPStatus.UNPROCESSABLE_ENTITY
