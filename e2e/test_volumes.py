@@ -211,9 +211,12 @@ def test_explain_names_the_claim_that_keeps_the_pod_from_nodes(
     )
 
     [answer] = json.loads(done.stdout)["pods"]
-    assert [(claim["claim"], claim["volume"], claim["nodes"]) for claim in answer["claims"]] == [
-        ("data", "torn-data", ["node-00000", "node-00002"]),
-        ("logs", "", ["node-00000", "node-00001"]),
+    assert [
+        (claim["claim"], claim["volume"], claim["nodes"], claim["examples"])
+        for claim in answer["claims"]
+    ] == [
+        ("data", "torn-data", 2, ["node-00000", "node-00002"]),
+        ("logs", "", 2, ["node-00000", "node-00001"]),
     ]
 
 
