@@ -593,7 +593,7 @@ def test_cases_are_answered_line_by_line() -> None:
     """A broken line gives an error of its own, and the next one is answered."""
     case = {"objects": [node_manifest("n"), pod_manifest("p")]}
     cases = ({"objects": 5}, case, {"objects": []}, {"object": []}, {})
-    lines = [b"{", b"5", b'"\xff"', b"[" * 5000, *(json.dumps(case).encode() for case in cases)]
+    lines = [b"{", b"5", b'"\xff"', b"[" * 100_000, *(json.dumps(case).encode() for case in cases)]
 
     result = run("--jsonl", stdin=b"\n".join(lines) + b"\n\n")
 
