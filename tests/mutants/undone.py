@@ -374,8 +374,8 @@ FOUND: Final = (
     Undone(
         "Bind plugins that take long stop all bindings",
         "scheduler/daemon/driver/outbox.py",
-        "(taken.write.by_plugins or taken.write.extender is not None)",
-        "taken.write.extender is not None",
+        "if lane is self._binds and taken.write.is_by_others:",
+        "if lane is self._binds and taken.write.extender is not None:",
         "tests/unit/driver/test_lanes.py"
         "::test_plugins_that_take_long_to_bind_keep_no_other_write_waiting",
     ),

@@ -273,7 +273,7 @@ class Outbox:
                 await idle
                 continue
             lane, taken = found
-            if lane is self._binds and (taken.write.by_plugins or taken.write.extender is not None):
+            if lane is self._binds and taken.write.is_by_others:
                 task = loop.create_task(self._send(lane, taken))
                 self._beside.add(task)
                 task.add_done_callback(self._came_back)

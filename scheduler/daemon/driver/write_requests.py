@@ -58,7 +58,7 @@ class WriteRequests:
 
     async def bind(self, bind: Bind) -> Event:
         """Bind a pod."""
-        if bind.by_plugins or bind.extender is not None:
+        if bind.is_by_others:
             return await self._ask_others(bind)
         try:
             await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)

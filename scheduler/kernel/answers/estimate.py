@@ -15,7 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.limits import exceeded_limit
-from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.ahead import Ahead, LooksSpentError
 from scheduler.kernel.answers.judgement import PodVerdict
@@ -80,7 +79,7 @@ def pod_end(engine: Engine, pod: PodInfo, now: float) -> PodEnd | None:
 
 
 def _pod_end(pod: PodInfo, end: ExpectedEnd) -> PodEnd:
-    owner = controller_of(pod.pod.metadata)
+    owner = pod.controller
     controller = "" if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
     return PodEnd(pod.key, pod.node_name, text_of(end.time), end.source.value, controller, end.runs)
 
@@ -305,7 +304,7 @@ def _named(ends: Sequence[_Ending]) -> str:
     """Return the controllers of the pods, those that end last first, and the source of each end."""
     about: dict[str, list[_Ending]] = {}
     for each in reversed(ends):
-        owner = controller_of(each.pod.pod.metadata)
+        owner = each.pod.controller
         kind, name = ("pod", each.pod.name) if owner is None else (owner.kind, owner.name)
         about.setdefault(f"{kind} {each.pod.namespace}/{name}", []).append(each)
     names = [f"{name} ({_pods(len(same))}{_known_by(same[0].end)})" for name, same in about.items()]

@@ -10,7 +10,6 @@ from collections import deque
 from math import ceil
 from typing import Final, TypeAlias
 
-from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.ends.times import seconds_of
 
@@ -79,7 +78,7 @@ class RunDurations:
 
 
 def _controller(pod: PodInfo) -> Controller | None:
-    owner = controller_of(pod.pod.metadata)
+    owner = pod.controller
     if owner is None or owner.kind in _LASTING:
         return None
     of_cron_job = _OF_CRON_JOB.fullmatch(owner.name) if owner.kind == "Job" else None

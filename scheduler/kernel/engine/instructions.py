@@ -38,6 +38,11 @@ class Bind(_Instruction, frozen=True):
     by_plugins: bool = False
     extender: int | None = None
 
+    @property
+    def is_by_others(self) -> bool:
+        """Whether Bind plugins or an extender carry it out."""
+        return self.by_plugins or self.extender is not None
+
 
 class Ask(_Instruction, frozen=True):
     """Ask an extender; answered by `Answered`. The attempt keeps the question itself.

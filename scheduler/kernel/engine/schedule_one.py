@@ -71,13 +71,19 @@ class SchedulingLoop:
 
         Such an attempt is of the group under way, was settled by Permit, or may ask extenders now.
         """
-        calls, groups = self._extender_calls, self.group_cycle
+        calls = self._extender_calls
         return bool(
             self.waking.asleep
             or self._core.waiting.settled
-            or ((groups.members or groups.asking.ready) and not self.is_blocked)
+            or self._group_has_turn
             or (calls.waiting and calls.has_turn)
         )
+
+    @property
+    def _group_has_turn(self) -> bool:
+        """Whether the group under way may continue, or a group with all its answers may begin."""
+        groups = self.group_cycle
+        return bool(groups.members or groups.asking.ready) and not self.is_blocked
 
     @property
     def is_blocked(self) -> bool:
@@ -93,7 +99,7 @@ class SchedulingLoop:
         self.decided, self.scheduled = "", 0
         if core.waiting.settled or self.waking.asleep:
             return  # `Engine.handle` serves these first: they may free room for the next pod.
-        if (groups.members or groups.asking.ready) and not self.is_blocked:
+        if self._group_has_turn:
             self.scheduled = groups.go_on()
             self.decided = groups.decided
             return

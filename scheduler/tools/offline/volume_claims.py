@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from scheduler.api.objects import ObjectMeta, Volume, controller_of
+from scheduler.api.objects import ObjectMeta, Volume
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
 
@@ -86,7 +86,7 @@ def _own(volume: Volume, pod: PodInfo, like: PodInfo) -> tuple[Volume, str, str]
     """
     if volume.ephemeral is not None:
         return volume, f"{pod.name}-{volume.name}", f"{like.name}-{volume.name}"
-    source, owner = volume.persistent_volume_claim, controller_of(like.pod.metadata)
+    source, owner = volume.persistent_volume_claim, like.controller
     is_stateful = owner is not None and owner.kind == _STATEFUL_SET and pod.name != like.name
     if source is None or not is_stateful or source.claim_name != f"{volume.name}-{like.name}":
         return volume, "", ""
