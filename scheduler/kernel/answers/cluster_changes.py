@@ -17,7 +17,7 @@ from scheduler.kernel.answers.device_changes import rows_if_free
 from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
 from scheduler.kernel.answers.labels import fewest_labels
 from scheduler.kernel.answers.model import SuggestedChange
-from scheduler.kernel.answers.trials import Trials, TrialsSpentError, blank_info, change_of
+from scheduler.kernel.answers.trials import Trials, TrialsSpentError, change_of
 from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.plugins.node_affinity import NodeAffinity
@@ -27,7 +27,7 @@ from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.candidates import Candidates
 from scheduler.kernel.preemption.dry_run import DryRun
 from scheduler.kernel.preemption.importance import Importance
-from scheduler.kernel.snapshot import Indices, NodeSet, PodAdded, Snapshot
+from scheduler.kernel.snapshot import Indices, PodAdded, Snapshot
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -131,7 +131,10 @@ def _priority(trials: Trials, other: PodInfo) -> int:
 
 
 def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """Yield the addition of a copy of the smallest node that would be feasible if empty."""
+    """Yield the addition of a copy of the smallest node that would be feasible if new.
+
+    A new node runs its pods of DaemonSets and its static pods.
+    """
     rows = _clearable(every, every.snapshot.table.live_rows())
     rows = np.intersect1d(rows, rows_if_free(every, trials))
     kinds = _different(every.snapshot, rows)
@@ -160,7 +163,7 @@ def nodes_for_all(trials: Trials, like: str, pods: Sequence[PodInfo]) -> int | N
                 if not len(rows):
                     nodes += 1
                     added = _like(node, world)
-                    world.update([NodeSet(blank_info(added), added)])
+                    trials.add_node(added, like, world)
                     trials.give_drivers(added.metadata.name, like)
                     rows = trials.rows(snapshot=world, pod=pod)
                 if not len(rows):

@@ -1,8 +1,11 @@
-"""Gives new nodes the CSI drivers and devices of existing ones, for trials."""
+"""Gives new nodes the pods, CSI drivers and devices of existing ones, for trials."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.services import PluginServices
@@ -56,3 +59,22 @@ class HypotheticalNodes:
         if self._volumes is None and self._states.known(VolumeCatalog) is not None:
             self._states = self._states.with_own(VolumeCatalog)
             self._volumes = self._states.known(VolumeCatalog)
+
+
+def tied_pods(pods: Iterable[PodInfo], node: str) -> list[PodInfo]:
+    """Return the pods that a new node runs from its start.
+
+    They are like the pods of DaemonSets and the static pods among `pods`, the pods of the node that
+    the new one is like.
+    """
+    return [copy_on(node, pod) for pod in pods if pod.is_tied_to_node and not pod.is_terminating]
+
+
+def copy_on(node: str, pod: PodInfo) -> PodInfo:
+    """Return a copy of a pod on a new node, whose name ends the names and UIDs of its pods.
+
+    The copy has the volumes of its original, and no devices.
+    """
+    metadata = pod.pod.metadata
+    own = replace(metadata, name=f"{metadata.name}-{node}", uid=f"{metadata.uid}-{node}")
+    return PodInfo(replace(pod.pod, metadata=own), pod.kind).on_node(node)

@@ -15,12 +15,19 @@ from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.edits import Edit
 from scheduler.kernel.answers.hypothetical_devices import HypotheticalDevices
-from scheduler.kernel.answers.hypothetical_nodes import HypotheticalNodes
+from scheduler.kernel.answers.hypothetical_nodes import HypotheticalNodes, tied_pods
 from scheduler.kernel.answers.model import Check, SuggestedChange
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.steps import Steps
-from scheduler.kernel.snapshot import Indices, NodeRemoved, NodeSet, Snapshot
+from scheduler.kernel.snapshot import (
+    Indices,
+    NodeRemoved,
+    NodeSet,
+    PodAdded,
+    PodRemoved,
+    Snapshot,
+)
 
 _T = TypeVar("_T")
 
@@ -97,7 +104,7 @@ class Trials:
     def nodes_with(self, node: Node, like: str = "") -> list[str]:
         """Return the names of feasible nodes after a node is added or changed.
 
-        A new node has the devices and CSI drivers of the node `like`.
+        A new node has the pods, devices and CSI drivers of the node `like`; see `add_node`.
         """
         world = self._world
         if world is None:
@@ -105,14 +112,26 @@ class Trials:
         name = node.metadata.name
         row = world.table.row_of.get(name)
         before = None if row is None else world.node(row)
-        world.update([NodeSet(blank_info(node), node)])
+        pods = self.add_node(node, like, world)
         try:
             with self._with_objects_of(name, like, world):
                 return sorted(world.table.names[row] for row in self.rows(snapshot=world).tolist())
         finally:
+            world.update(map(PodRemoved, pods))
             world.update(
                 [NodeRemoved(name) if before is None else NodeSet(blank_info(before), before)]
             )
+
+    def add_node(self, node: Node, like: str, world: Snapshot) -> list[PodInfo]:
+        """Add or change a node of a copy of the cluster; return the pods that come with it.
+
+        These are pods like those tied to the node `like`; none if `like` is empty.
+        """
+        row_of = self.snapshot.table.row_of
+        model = self.snapshot.info(row_of[like]).pods.values() if like else ()
+        pods = tied_pods(model, node.metadata.name)
+        world.update([NodeSet(blank_info(node), node), *map(PodAdded, pods)])
+        return pods
 
     def on_new_nodes(self, world: Snapshot) -> AbstractContextManager[None]:
         """Show plugins a changed cluster, with the CSI drivers that new nodes were given."""

@@ -14,6 +14,7 @@ from scheduler.api.objects import Node, PodMeta, PodStatus
 from scheduler.api.pods import PodInfo
 from scheduler.api.taints import UNSCHEDULABLE_TAINT, taint_text
 from scheduler.config.walker import did_you_mean
+from scheduler.kernel.answers.hypothetical_nodes import tied_pods
 from scheduler.kernel.devices.claim_catalog import SLICE
 from scheduler.kernel.devices.table import slices_like
 from scheduler.tools.offline.copied_claims import (
@@ -117,7 +118,7 @@ def known_taints(objects: ClusterObjects) -> str:
 
 
 def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
-    """Add nodes like another one, ready and without pods.
+    """Add ready nodes like another one, with pods of the same DaemonSets and static pods.
 
     Raises:
         InputError: there is no such node.
@@ -127,9 +128,11 @@ def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
     names = (name for i in range(len(taken) + count) if (name := f"{like}-new-{i}") not in taken)
     drivers = [each for each in objects.watched if each[0].kind == "CSINode"]
     slices = [found for kind, found in objects.watched if kind == SLICE]
+    on_it = [pod for pod in objects.pods if pod.node_name == like]
     for name, _ in zip(names, range(count), strict=False):
         added = node_like(node, name)
         objects.nodes.append(added)
+        objects.pods += tied_pods(on_it, name)
         for kind, found in drivers:
             if found.metadata.name == like:
                 objects.watched.append((kind, found.of(name)))

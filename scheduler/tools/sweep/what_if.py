@@ -1,4 +1,7 @@
-"""Changes a recorded cluster for a what-if: more or fewer nodes, from the first event."""
+"""Changes a recorded cluster for a what-if: more or fewer nodes, from the first event.
+
+An added node runs the same pods of DaemonSets and static pods as the node that it is like.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -10,6 +13,7 @@ from msgspec.structs import replace
 from scheduler.api.objects import Node, is_terminal
 from scheduler.api.pods import PodInfo
 from scheduler.daemon.recording.records import Record
+from scheduler.kernel.answers.hypothetical_nodes import copy_on
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.tools.offline.hypothetical_changes import MAX_ADDED, node_like, pending
 from scheduler.tools.offline.reading import InputError
@@ -37,7 +41,7 @@ class NodeChanges(msgspec.Struct, frozen=True):
             InputError: at the end, if the recording has none of the nodes of a change.
         """
         seen: set[str] = set()
-        for record in self._with_displaced(records):
+        for record in self._with_tied(self._with_displaced(records)):
             match record.event:
                 case ObjectSet(kind="nodes" | "csinodes" as kind, object=found):
                     seen.add(found.metadata.name)
@@ -58,6 +62,26 @@ class NodeChanges(msgspec.Struct, frozen=True):
                 case _:
                     yield record
         self._check(seen)
+
+    def _with_tied(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records, and those of the pods that are tied to added nodes."""
+        tied: dict[str, str] = {}
+        """By UID of a pod that added nodes have as well, its node."""
+        for record in records:
+            yield record
+            match record.event:
+                case ObjectSet(kind="pods", object=pod) if self._is_tied(pod):
+                    tied[pod.uid] = pod.node_name
+                    for node in self._copies(pod.node_name):
+                        event = ObjectSet("pods", copy_on(node, pod))
+                        yield replace(record, event=event, answer=b"")
+                case ObjectGone(kind="pods", name=name, uid=uid) if uid in tied:
+                    for node in self._copies(tied.pop(uid)):
+                        gone = replace(record.event, name=f"{name}-{node}", uid=f"{uid}-{node}")
+                        yield replace(record, event=gone, answer=b"")
+
+    def _is_tied(self, pod: PodInfo) -> bool:
+        return pod.node_name in self.added and pod.is_tied_to_node
 
     def _with_displaced(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield the records; pods that are first seen on a removed node have none."""

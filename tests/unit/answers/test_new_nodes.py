@@ -1,4 +1,4 @@
-"""A new node has the CSI drivers of the node that it is like, with their limits."""
+"""A new node has the CSI drivers and the daemons of the node that it is like."""
 
 import pytest
 
@@ -75,3 +75,36 @@ def test_volumes_count_for_the_number_of_new_nodes() -> None:
     answer = explainer.explain(cluster.waiting[0], Depth.CHANGES)
 
     assert explainer.nodes_for_all(answer, cluster.waiting) == AddNodes("n", 2)
+
+
+@pytest.mark.parametrize(("cpu", "helps"), [("1", True), ("2", False)])
+def test_a_new_node_runs_the_pods_of_daemon_sets(cpu: str, helps: bool) -> None:
+    """Their requests count, once on each new node, and not in the cluster as it is."""
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "name": "agent",
+        "uid": "agent",
+        "controller": True,
+    }
+    agent = pod_manifest("agent", nodeName="n", requests={"cpu": cpu})
+    agent["metadata"]["ownerReferences"] = [owner]
+    documents = [
+        node_manifest("n"),
+        agent,
+        pod_manifest("full", nodeName="n", requests={"cpu": "2"}),
+        *(pod_manifest(f"p-{i}", requests={"cpu": "3"}) for i in range(3)),
+    ]
+    profiles = Profiles(None)
+    cluster = profiles.load(
+        objects_from_documents((f"o{i}", each) for i, each in enumerate(documents))
+    )
+    explainer = Explainer(cluster.engine, profiles.framework_of)
+
+    answer = explainer.explain(cluster.waiting[0], Depth.CHANGES)
+
+    kinds = {change.kind for change in answer.changes or ()}
+    assert ("addNodes" in kinds) is helps
+    assert explainer.nodes_for_all(answer, cluster.waiting) == (AddNodes("n", 3) if helps else None)
+    [info] = [each for each in cluster.engine.core.snapshot.table.infos if each is not None]
+    assert {pod.name for pod in info.pods.values()} == {"agent", "full"}

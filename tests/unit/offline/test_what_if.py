@@ -177,6 +177,23 @@ def test_added_nodes_are_like_their_model() -> None:
     assert [taint.key for taint in objects.nodes[1].spec.taints] == ["team"]
 
 
+def test_added_nodes_run_the_pods_of_daemon_sets_and_static_pods() -> None:
+    """They take their room on each; other pods of the model stay where they are."""
+    objects = read(
+        node_manifest("a"),
+        owned("agent", "DaemonSet", "agent", "a", requests={"cpu": "2"}),
+        owned("proxy", "Node", "a", "a", requests={"cpu": "1"}),
+        *(web(i) for i in range(4)),
+        web(4, "a"),
+    )
+
+    found = asked(objects, partial(changed.add_nodes, count=2, like="a"))
+
+    assert sorted(node for _, node in moves(found).values()) == ["a-new-0", "a-new-1"]
+    on_new = {pod.name for pod in objects.pods if pod.node_name == "a-new-1"}
+    assert on_new >= {"agent-a-new-1", "proxy-a-new-1"}
+
+
 @pytest.mark.parametrize("name", ["deployment/web", "deploy/default/web", f"rs/web-{HASH}"])
 def test_a_workload_grows_by_pods_like_its_own(name: str) -> None:
     """However it is named."""

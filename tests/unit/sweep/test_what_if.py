@@ -54,6 +54,21 @@ def test_other_pods_stay_or_go_with_the_node() -> None:
     assert {uid: summary.node for uid, summary in found.pods.items()} == {"new": "m"}
 
 
+def test_added_nodes_run_the_pods_of_daemon_sets() -> None:
+    """While the node that they are like runs them."""
+    daemon = [pod("d1", "n", "DaemonSet"), pod("d2", "n", "DaemonSet"), pod("app", "n", "Job")]
+    waiting = [pod(name) for name in ("a", "b")]
+    busy = [pod("x", "m"), pod("y", "m")]
+
+    full = placed("add=n:1", *busy, *daemon, *waiting)
+    freed = placed(
+        "add=n:1", *busy, *daemon, *waiting, ObjectGone("pods", "default", "d1", "d1"), Tick()
+    )
+
+    assert {full.pods[name].node for name in "ab"} == {""}
+    assert {freed.pods[name].node for name in "ab"} == {"", "n-new-0"}
+
+
 def test_a_pod_that_was_recorded_pending_is_the_same_pod() -> None:
     """Its recorded node does not count."""
     found = placed("remove=n", pod("p"), Tick(), pod("p", "n"))
