@@ -20,6 +20,7 @@ from typing_extensions import override
 from yarl import URL
 
 from scheduler.daemon.client.errors import FencedError, cut
+from scheduler.daemon.client.tls import ResumingContext
 
 JSON: Final = "application/json"
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
@@ -113,7 +114,7 @@ class DirectConnections:
     def __init__(
         self,
         server: str,
-        context: ssl.SSLContext | None,
+        context: ResumingContext | None,
         server_hostname: str | None,
         headers: Mapping[str, str],
     ) -> None:
@@ -156,7 +157,8 @@ class DirectConnections:
         start = f"{request.method} {self._prefix}{request.path} HTTP/1.1"
         head = f"{start}{self._headers}{about}\r\n\r\n".encode("latin-1")
         started = self._loop.time()
-        connection = self._reuse(started) or await self._connect(timeout)
+        known = self._reuse(started)
+        connection = known or await self._connect(timeout)
         # No other task runs between this check and the write.
         if request.fence is not None and not request.fence():
             self._idle.append(connection)
@@ -169,6 +171,8 @@ class DirectConnections:
             # The rest of this answer must not be taken for the answer to another request.
             connection.abort()
             raise
+        if known is None and self._context is not None:
+            self._context.keep_session(connection.tls)
         if connection.is_reusable and not self._problem:
             connection.idle_since = self._loop.time()
             self._idle.append(connection)
@@ -249,6 +253,12 @@ class _Connection(asyncio.Protocol):
         self._body = bytearray()
         self._received = 0
         self._has_headers = False
+
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """The TLS connection, where there is one."""
+        made: ssl.SSLObject = self._transport.get_extra_info("ssl_object")
+        return made
 
     def send(self, request: bytes, due: float) -> asyncio.Future[Response]:
         """Write a request; return a future of its answer, which fails at `due` (loop time).

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from typing_extensions import override
+
 from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.memory_file import memory_file
 
@@ -32,11 +34,46 @@ class TlsFiles:
     is_verified: bool = True
 
 
+class ResumingContext(ssl.SSLContext):
+    """A client's TLS context that resumes the last session with a server.
+
+    A burst of pods opens many connections at once. Resumption (RFC 8446, 2.2) spares the server the
+    signature, which is most of its work for a connection. A server that does not accept the session
+    makes a new one.
+    """
+
+    _sessions: dict[str | bytes | None, ssl.SSLSession]
+    """The last session by server name."""
+
+    def __init__(self, protocol: int = ssl.PROTOCOL_TLS_CLIENT) -> None:
+        del protocol  # `ssl.SSLContext.__new__` has used it.
+        super().__init__()
+        self._sessions = {}
+
+    @override
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        session = session or self._sessions.get(server_hostname)
+        return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+
+    def keep_session(self, connection: ssl.SSLObject) -> None:
+        """Keep the session of a connection; servers send it after the handshake."""
+        session = connection.session
+        if session is not None and session.has_ticket:
+            self._sessions[connection.server_hostname] = session
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """A TLS context, and the fingerprint of the files from which it was made."""
 
-    context: ssl.SSLContext
+    context: ResumingContext
     fingerprint: bytes
 
 
@@ -69,18 +106,20 @@ def _content(pem: Pem) -> bytes | None:
         ) from problem
 
 
-def _context(files: TlsFiles) -> ssl.SSLContext:
+def _context(files: TlsFiles) -> ResumingContext:
+    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         with _as_file(files.ca) as authority:
-            context = ssl.create_default_context(cafile=authority)
+            if authority is None:
+                context.load_default_certs()
+            else:
+                context.load_verify_locations(authority)
     except (ssl.SSLError, OSError) as problem:
         raise ConnectionConfigError(
             f"certificate authority {_name(files.ca)}: expected PEM certificates"
         ) from problem
-    # The authorities of many clusters lack extensions that the strict mode, a default of newer
-    # Pythons, requires; other Kubernetes clients accept them.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    # A default of newer Pythons: an authority need not be signed by itself.
+    # An authority need not be signed by itself. Not VERIFY_X509_STRICT: the authorities of many
+    # clusters lack extensions that it requires; other Kubernetes clients accept them.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not files.is_verified:
         context.check_hostname = False

@@ -27,7 +27,7 @@ from scheduler.daemon.client.direct import (
 )
 from scheduler.daemon.client.errors import FencedError, UnavailableError
 from scheduler.daemon.client.session import ApiSession
-from scheduler.daemon.client.tls import TlsFiles, load_tls
+from scheduler.daemon.client.tls import ResumingContext, TlsFiles, load_tls
 from scheduler.daemon.serving.certificates import as_files, self_signed_pair
 from tests.unit.client.scripted_server import ScriptedServer, json_answer, until
 
@@ -370,7 +370,7 @@ def test_a_certificate_nobody_vouches_for_is_named() -> None:
         with as_files(self_signed_pair(SystemClock())) as files:
             context.load_cert_chain(*files)
         async with ScriptedServer(never).running(context) as server:
-            connections = DirectConnections(server.url, ssl.create_default_context(), None, {})
+            connections = DirectConnections(server.url, load_tls(TlsFiles()).context, None, {})
             with pytest.raises(NoAnswerError, match=r"cannot trust 127.0.0.1:\d+: .*self-signed"):
                 await get(connections)
 
@@ -406,14 +406,33 @@ class FirstAddress:
             each.close()
 
 
-def tls_pair() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def tls_pair() -> tuple[ssl.SSLContext, ResumingContext]:
     """The contexts of a server and of a client that trusts it."""
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with as_files(self_signed_pair(SystemClock())) as files:
         theirs.load_cert_chain(*files)
-        ours = ssl.create_default_context(cafile=str(files[0]))
+        ours = load_tls(TlsFiles(ca=str(files[0]))).context
     ours.check_hostname = False
     return theirs, ours
+
+
+@pytest.mark.parametrize("run", [event_loop.run, asyncio.run], ids=["uvloop", "asyncio"])
+def test_later_connections_resume_the_session_of_the_first(run: Callable[[Any], Any]) -> None:
+    """Which spares the server a signature."""
+    theirs, ours = tls_pair()
+
+    async def story() -> list[dict[str, int]]:
+        seen = []
+        async with ScriptedServer(ok).running(theirs) as server:
+            connections = DirectConnections(server.url, ours, None, {})
+            for number in (1, 3):
+                await asyncio.gather(*(get(connections) for _ in range(number)))
+                seen.append(theirs.session_stats())
+        return seen
+
+    first, second = run(story())
+    assert (first["accept"], first["hits"]) == (1, 0)
+    assert (second["accept"], second["hits"]) == (3, 2)
 
 
 @contextmanager
