@@ -4,33 +4,28 @@ Objects are completed as by an API server, as far as scheduling reads them: with
 and with the additions of admission and controllers for submitted objects.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
-from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.nulls import without_nulls
-from scheduler.api.objects import Namespace, Node, ObjectMeta, Pod, is_terminal
-from scheduler.api.pod_groups import InvalidPodGroupError, PodGroup
-from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
-from scheduler.api.resource_slices import InvalidDeviceError
-from scheduler.api.storage import InvalidStorageError
-from scheduler.daemon.informers.kinds import (
-    FOR_PLUGINS,
-    POD_GROUPS,
-    TAINT_RULES,
-    Kind,
-    watched_kind,
-)
-from scheduler.kernel.ends import RunDurations
-from scheduler.kernel.ends.times import seconds_of
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import POD_GROUP_KIND, ObjectKind
 from scheduler.tools.offline import input_errors
-from scheduler.tools.offline.admission import KINDS, Admission, is_complete
+from scheduler.tools.offline.admission import Admission, is_complete
+from scheduler.tools.offline.decoding import (
+    CLAIM,
+    ClusterObjects,
+    ObjectDecoder,
+    Written,
+    api_version,
+    wrong_version,
+)
 from scheduler.tools.offline.defaults import completed, completed_pod, in_namespace
 from scheduler.tools.offline.documents import InputError, documents_from_text, items_of
-from scheduler.tools.offline.resource_claims import claims_of_templates, completed_claim
+from scheduler.tools.offline.resource_claims import claims_of_templates
 from scheduler.tools.offline.strictness import (
     is_core,
     missing_nodes,
@@ -39,7 +34,6 @@ from scheduler.tools.offline.strictness import (
 )
 from scheduler.tools.offline.volume_claims import claims_of_ephemeral_volumes
 from scheduler.tools.offline.workloads import (
-    WORKLOAD_APIS,
     WorkloadError,
     is_workload,
     pods_of,
@@ -48,18 +42,12 @@ from scheduler.tools.offline.workloads import (
 __all__ = [
     "ClusterObjects",
     "InputError",
+    "Written",
     "documents_from_text",
     "objects_beside",
     "objects_from_documents",
 ]
 
-_GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
-    kind.declared.api_version: kind for kind in POD_GROUPS.places
-}
-"""The kinds of pod groups by API version; all become one kind."""
-_WATCHED: Final[Mapping[str, ObjectKind]] = {
-    kind.kind: kind for kind in (*FOR_PLUGINS, TAINT_RULES.declared, POD_GROUP_KIND)
-}
 CLUSTER_WIDE: Final = frozenset(
     {
         "Node",
@@ -80,77 +68,10 @@ CLUSTER_WIDE: Final = frozenset(
 _VOLUME_CLAIM: Final = "PersistentVolumeClaim"
 _ADMITTED: Final = frozenset({"Pod", _VOLUME_CLAIM})
 """Kinds that admission completes by other objects, so that they are read last."""
-_CORE: Final = "v1"
-_INVALID: Final = (
-    InvalidPodError,
-    InvalidNodeError,
-    InvalidStorageError,
-    InvalidDeviceError,
-    InvalidPodGroupError,
-)
-_CLAIM: Final = "ResourceClaim"
-_TEMPLATE: Final = "ResourceClaimTemplate"
-_RESOURCE: Final = "resource.k8s.io/v1"
-
-Written: TypeAlias = bytes | Mapping[str, Any]
-"""An object with all fields, as bytes or as plain values."""
-
-
-class ClusterObjects:
-    """The objects of the input; of several with the same name, the last one counts.
-
-    Attributes:
-        nodes: all nodes, by name.
-        pods: non-terminal pods, by namespace and name.
-        namespaces: all namespaces.
-        watched: kind and object of the other objects, which plugins watch.
-        workloads: kind, namespace and name of the workloads that were read as their pods.
-        written_nodes: nodes with all fields, by name.
-        written_pods: pods with all fields, by UID.
-        warnings: likely mistakes in objects, which are read or left out.
-        left_out: the warnings about objects that are left out.
-        durations: run times of terminal pods.
-        time: the time of day of this state, in seconds since 1970; None for now.
-        admission: the defaults for submitted pods and claims.
-    """
-
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self.pods: list[PodInfo] = []
-        self.namespaces: list[Namespace] = []
-        self.watched: list[tuple[ObjectKind, Any]] = []
-        self.workloads: set[tuple[str, str, str]] = set()
-        self.written_nodes: dict[str, Written] = {}
-        self.written_pods: dict[str, Written] = {}
-        self.warnings: list[str] = []
-        self.left_out: list[str] = []
-        self.durations = RunDurations()
-        self.time: float | None = None
-        self.admission = Admission()
-
-
-class _Named(msgspec.Struct):
-    """An object of a kind that only a plugin knows."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class _FieldError(Exception):
-    """A required field is empty, or a field has a value that is not allowed."""
-
-
-_Object = TypeVar("_Object", Pod, Node)
-
-
-def _with_known_words(checked: _Object) -> _Object:
-    problem = input_errors.of_words(checked)
-    if problem is not None:
-        raise _FieldError(problem)
-    return checked
 
 
 class _Collector:
-    """Decodes objects one by one.
+    """Takes objects one by one: completes them, warns of likely mistakes, and has them decoded.
 
     Args:
         admission: completes submitted objects, and collects further defaults; None if objects
@@ -169,7 +90,7 @@ class _Collector:
     ) -> None:
         self._admission = admission
         self._of_plugins = {(kind.kind, kind.api_version): kind for kind in watched if kind.plural}
-        self._read_for_plugins: dict[tuple[ObjectKind, str, str], Any] = {}
+        self._decoder = ObjectDecoder(admission)
         self._uids = {pod.uid: pod.key for pod in pods}
         self._known_nodes = {node.metadata.name: node for node in known}
         self._admitted: list[tuple[Mapping[str, Any], str, str]] = []
@@ -177,20 +98,6 @@ class _Collector:
         self._places: dict[tuple[str, str, str], str] = {}
         self._warnings: dict[str, None] = {}
         self._left_out: dict[str, str] = {}
-        self._nodes: dict[str, Node] = {}
-        self._pods: dict[tuple[str, str], PodInfo] = {}
-        self._durations = RunDurations()
-        self._namespaces: dict[str, Namespace] = {}
-        self._watched: dict[tuple[str, str, str], Any] = {}
-        self._written_nodes: dict[str, Written] = {}
-        self._written_pods: dict[str, Written] = {}
-        self._takers: dict[str, Callable[[dict[str, Any]], None]] = {
-            "Node": self._take_node,
-            "Pod": self._take_pod,
-            "Namespace": self._take_namespace,
-            _TEMPLATE: self._take_template,
-        }
-        self._templates: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def take(self, raw: Mapping[str, Any], place: str) -> None:
         """Add one object; kinds that scheduling does not read are left out, unknown ones reported.
@@ -201,16 +108,16 @@ class _Collector:
         kind = raw.get("kind")
         if not isinstance(kind, str):
             raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
-        version = str(raw.get("apiVersion", _api_version(kind)))
+        version = str(raw.get("apiVersion", api_version(kind)))
         of_plugins = self._of_plugins.get((kind, version))
         is_read = self._is_read(kind, version)
         has_pods = self._admission is not None and is_workload(raw)
         if is_read or has_pods:
-            problem = _wrong_version(kind, version)
+            problem = wrong_version(kind, version)
         else:
             problem = unknown_kind(kind, is_core=is_core(version))
         if of_plugins is not None:
-            self._take_of_plugins(of_plugins, raw, place)
+            self._decoder.take_of_plugins(of_plugins, raw, place)
         elif problem is not None:
             self._leave_out(place, problem)
         if problem is None and (is_read or has_pods):
@@ -225,7 +132,7 @@ class _Collector:
         """Return whether scheduling reads the kind; other API groups have a PodGroup too."""
         if kind == POD_GROUP_KIND.kind and not is_core(version):
             return False
-        return kind in self._takers or kind in _WATCHED or kind in KINDS
+        return self._decoder.reads(kind)
 
     def _named(self, raw: Mapping[str, Any], kind: str, place: str) -> str:
         """Return the place and the name of an object; warn of unknown fields."""
@@ -246,7 +153,7 @@ class _Collector:
         if kind in _ADMITTED:
             self._admitted.append((raw, kind, place))
         else:
-            self._decode(raw, kind, place)
+            self._decoder.take(raw, kind, place)
 
     def _admit(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
         """Add a pod or a claim, completed by admission with the other objects."""
@@ -257,11 +164,11 @@ class _Collector:
             raw = self._admission.completed(named, lambda problem: self._warn(place, problem))
             if kind == "Pod":
                 self._admit_claims_of(raw, place)
-        if kind == "Pod" and self._templates:
-            raw, made = claims_of_templates(completed_pod(raw), self._templates)
+        if kind == "Pod" and self._decoder.templates:
+            raw, made = claims_of_templates(completed_pod(raw), self._decoder.templates)
             for claim in made:
-                self._decode(claim, _CLAIM, place)
-        self._decode(raw, kind, place)
+                self._decoder.take(claim, CLAIM, place)
+        self._decoder.take(raw, kind, place)
 
     def _without_uid_of_others(self, pod: Mapping[str, Any], place: str) -> Mapping[str, Any]:
         """Return the pod without its UID if another pod has it: the pod is a renamed copy then."""
@@ -281,23 +188,6 @@ class _Collector:
             if key not in self._places:
                 self._admit(claim, _VOLUME_CLAIM, place)
 
-    def _decode(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
-        try:
-            if self._admission is not None and kind in KINDS:
-                self._admission.take(kind, raw)
-            if kind in _WATCHED:
-                self._take_watched(kind, raw)
-            elif kind in self._takers:
-                self._takers[kind](dict(raw))
-        except msgspec.ValidationError as problem:
-            raise InputError(f"{place}: {input_errors.of_type(problem, raw)}") from problem
-        except _FieldError as problem:
-            raise InputError(f"{place}: {problem}") from problem
-        except _INVALID as problem:
-            cause = problem.__cause__
-            told = cause if isinstance(cause, ValueError) else problem
-            raise InputError(f"{place}: {input_errors.of_value(told, raw)}") from problem
-
     def result(self) -> ClusterObjects:
         """Return the objects in the order in which an API server lists them.
 
@@ -308,24 +198,11 @@ class _Collector:
             self._make_pods(raw, place)
         for admitted in self._admitted:
             self._admit(*admitted)
-        objects = ClusterObjects()
-        objects.nodes = [node for _, node in sorted(self._nodes.items())]
-        objects.pods = [pod for _, pod in sorted(self._pods.items())]
-        objects.namespaces = [namespace for _, namespace in sorted(self._namespaces.items())]
-        objects.watched = [
-            (_WATCHED[kind], found)
-            for (kind, *_), found in sorted(self._watched.items(), key=lambda item: item[0])
-        ]
-        objects.watched += (
-            (declared, found) for (declared, *_), found in self._read_for_plugins.items()
-        )
+        objects = self._decoder.result()
         objects.workloads = {
             (raw["kind"], str(raw["metadata"]["namespace"]), str(raw["metadata"]["name"]))
             for raw, _ in self._workloads
         }
-        objects.written_nodes = self._written_nodes
-        objects.written_pods = self._written_pods
-        objects.durations = self._durations
         objects.warnings = list(self._warnings)
         objects.left_out = [f"{place}: {problem}" for problem, place in self._left_out.items()]
         objects.admission = self._admission or objects.admission
@@ -353,7 +230,7 @@ class _Collector:
     def _make_pods(self, raw: Mapping[str, Any], place: str) -> None:
         """Take the objects that a workload's controller would make; claims only where none is."""
         try:
-            nodes = {**self._known_nodes, **self._nodes}
+            nodes = {**self._known_nodes, **self._decoder.nodes}
             for made in pods_of(raw, [node for _, node in sorted(nodes.items())]):
                 metadata = made["metadata"]
                 key = (made["kind"], metadata.get("namespace", ""), metadata["name"])
@@ -364,57 +241,6 @@ class _Collector:
         except msgspec.ValidationError as problem:
             told = input_errors.of_type(problem, raw)
             raise InputError(f"{place}: spec.template.spec: {told}") from problem
-
-    def _take_node(self, raw: dict[str, Any]) -> None:
-        node = _with_known_words(checked_node(msgspec.convert(raw, Node)))
-        self._nodes[node.metadata.name] = node
-        self._written_nodes[node.metadata.name] = raw
-
-    def _take_pod(self, raw: dict[str, Any]) -> None:
-        completed = completed_pod(raw)
-        pod = _with_known_words(msgspec.convert(completed, Pod))
-        if self._admission is not None and not is_complete(raw):
-            problem = input_errors.of_required(pod)
-            if problem is not None:
-                raise _FieldError(problem)
-        self._written_pods[pod.metadata.uid] = completed
-        key = (pod.metadata.namespace, pod.metadata.name)
-        if is_terminal(pod):
-            self._pods.pop(key, None)
-            end = _end_of_run(completed)
-            if end is not None:
-                self._durations.note_end(pod_info(pod), end)
-        else:
-            self._pods[key] = pod_info(pod)
-
-    def _take_namespace(self, raw: dict[str, Any]) -> None:
-        namespace = msgspec.convert(raw, Namespace)
-        self._namespaces[namespace.metadata.name] = namespace
-
-    def _take_template(self, raw: dict[str, Any]) -> None:
-        metadata = raw["metadata"]
-        self._templates[metadata["namespace"], metadata["name"]] = raw
-
-    def _take_of_plugins(self, declared: ObjectKind, raw: Mapping[str, Any], place: str) -> None:
-        place = f"{place}: {declared.kind}"
-        try:
-            meta = msgspec.convert(raw, _Named).metadata
-        except msgspec.ValidationError as problem:
-            raise InputError(f"{place}: {input_errors.of_type(problem, raw)}") from problem
-        if not meta.name:
-            raise InputError(f"{place}: metadata.name: required")
-        found = watched_kind(declared).convert(raw)
-        self._read_for_plugins[declared, meta.namespace, meta.name] = found
-
-    def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
-        if kind == _CLAIM:
-            raw = completed_claim(raw)
-        declared = _WATCHED[kind]
-        if declared == POD_GROUP_KIND:
-            found = _GROUPS[raw.get("apiVersion", declared.api_version)].convert(raw)
-        else:
-            found = watched_kind(declared).convert(raw)
-        self._watched[kind, found.metadata.namespace, found.metadata.name] = found
 
 
 def objects_from_documents(
@@ -470,29 +296,3 @@ def objects_beside(
         watched=watched,
         is_whole=False,
     )
-
-
-def _end_of_run(pod: Mapping[str, Any]) -> float | None:
-    """Return the time at which a pod's last container ended, in seconds since 1970, if known."""
-    try:
-        states = [each["state"]["terminated"] for each in pod["status"]["containerStatuses"]]
-        ends = [seconds_of(state["finishedAt"]) for state in states]
-    except (KeyError, TypeError):
-        return None
-    return max((end for end in ends if end is not None), default=None)
-
-
-def _wrong_version(kind: str, version: str) -> str | None:
-    """Describe a wrong apiVersion of an object; None if it is right."""
-    expected = _api_version(kind)
-    if version == expected or (kind == POD_GROUP_KIND.kind and version in _GROUPS):
-        return None
-    return f"{kind}: apiVersion: expected {expected}, got {version}: left out"
-
-
-def _api_version(kind: str) -> str:
-    if kind == _TEMPLATE:
-        return _RESOURCE
-    if kind in KINDS:
-        return KINDS[kind].api_version
-    return _WATCHED[kind].api_version if kind in _WATCHED else WORKLOAD_APIS.get(kind, _CORE)
