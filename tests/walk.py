@@ -24,7 +24,7 @@ PODS: Final = 8
 TOGETHER: Final = 32
 """Pods that are created at once; few functions that run once per batch are entered as often."""
 FIRST: Final = ("daemon/informers/intake.py", "Intake.take_line")
-LAST: Final = ("daemon/client/direct.py", "_Connection.send")
+LAST: Final = ("daemon/client/http_connection.py", "HttpConnection.send")
 REQUEST: Final = ("daemon/client/writes.py", "PodWrites.bind")
 """Only requests of bindings end a walk: on a busy machine a watch may be opened meanwhile."""
 _PRODUCT: Final = f"{Path(scheduler.__file__).parent}/"

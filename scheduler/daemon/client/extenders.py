@@ -17,8 +17,9 @@ from scheduler.clock import Clock
 from scheduler.config.duration import format_duration
 from scheduler.config.problems import Path, Problem
 from scheduler.config.types import Extender, ExtenderTlsConfig
-from scheduler.daemon.client.direct import JSON, Fence, NoAnswerError, Request
+from scheduler.daemon.client.direct import JSON, Fence, Request
 from scheduler.daemon.client.errors import ConnectionConfigError, FencedError
+from scheduler.daemon.client.http_connection import NoAnswerError
 from scheduler.daemon.client.proxied import ProxiedRequests
 from scheduler.daemon.client.proxies import proxy_for
 from scheduler.daemon.client.tls import TlsFiles, load_tls

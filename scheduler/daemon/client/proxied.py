@@ -11,15 +11,14 @@ from aiohttp.payload import BytesPayload
 from typing_extensions import override
 from yarl import URL
 
-from scheduler.daemon.client.direct import (
-    CONNECT_TIMEOUT_SECONDS,
+from scheduler.daemon.client.direct import CONNECT_TIMEOUT_SECONDS, Request
+from scheduler.daemon.client.errors import FencedError, cut
+from scheduler.daemon.client.http_connection import (
     MAX_ANSWER_BYTES,
     NoAnswerError,
-    Request,
     Response,
     TooLongError,
 )
-from scheduler.daemon.client.errors import FencedError, cut
 
 BROKEN: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
 """Errors that aiohttp raises when a connection fails or its bytes are not HTTP."""

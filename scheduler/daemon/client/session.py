@@ -19,16 +19,12 @@ from scheduler.daemon.client.body import Body, StreamedBody
 from scheduler.daemon.client.connection import Access, Connection
 from scheduler.daemon.client.direct import (
     CONNECT_TIMEOUT_SECONDS,
-    FIRST_FAILURE,
     JSON,
     KEEPALIVE_SECONDS,
     SOCKET_OPTIONS,
     DirectConnections,
     Fence,
-    NoAnswerError,
     Request,
-    Response,
-    TooLongError,
 )
 from scheduler.daemon.client.errors import (
     ApiError,
@@ -36,6 +32,12 @@ from scheduler.daemon.client.errors import (
     UnauthorizedError,
     UnavailableError,
     error_from_response,
+)
+from scheduler.daemon.client.http_connection import (
+    FIRST_FAILURE,
+    NoAnswerError,
+    Response,
+    TooLongError,
 )
 from scheduler.daemon.client.lines import Lines, StreamedLines
 from scheduler.daemon.client.proxied import BROKEN, ProxiedRequests, read_whole, why

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 from click.testing import CliRunner
 
-from scheduler.daemon.client.direct import MAX_ANSWER_BYTES
+from scheduler.daemon.client.http_connection import MAX_ANSWER_BYTES
 from scheduler.observability import logs
 from scheduler.tools.cli.explain import explain
 from scheduler.tools.cli.live import (

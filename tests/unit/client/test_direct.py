@@ -18,14 +18,9 @@ from hypothesis import given, settings, strategies as st
 from scheduler.clock import SystemClock
 from scheduler.daemon.client import event_loop, session as session_module
 from scheduler.daemon.client.connection import Access, Connection
-from scheduler.daemon.client.direct import (
-    DirectConnections,
-    NoAnswerError,
-    Request,
-    Response,
-    TooLongError,
-)
+from scheduler.daemon.client.direct import DirectConnections, Request
 from scheduler.daemon.client.errors import FencedError, UnavailableError
+from scheduler.daemon.client.http_connection import NoAnswerError, Response, TooLongError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.tls import ResumingContext, TlsFiles, load_tls
 from scheduler.daemon.serving.certificates import as_files, self_signed_pair
@@ -733,7 +728,7 @@ def test_another_protocol_is_no_answer() -> None:
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it is body or headers."""
-    monkeypatch.setattr("scheduler.daemon.client.direct.MAX_ANSWER_BYTES", 5000)
+    monkeypatch.setattr("scheduler.daemon.client.http_connection.MAX_ANSWER_BYTES", 5000)
 
     async def story() -> None:
         body = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 9000

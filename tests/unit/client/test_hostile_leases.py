@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings, strategies as st
 
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import ApiError
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.client.lease_candidates import CandidateRecord
 from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.leader_election.candidacy import answer

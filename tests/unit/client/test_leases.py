@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from scheduler.daemon.client.direct import Response
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.client.leases import Lease, LeaseLock, LeaseSpec
 
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from typing_extensions import override
 
 from scheduler.daemon.client.connection import Access, Connection
-from scheduler.daemon.client.direct import Request, Response
+from scheduler.daemon.client.direct import Request
 from scheduler.daemon.client.errors import (
     ApiError,
     ConflictError,
@@ -22,6 +22,7 @@ from scheduler.daemon.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.observability.build_info import stowage_version
 from tests.support.clock import FakeClock

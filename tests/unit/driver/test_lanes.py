@@ -7,11 +7,11 @@ from time import process_time
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import (
     ApiError,
     UnavailableError,
 )
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import FEW_EVENTS
 from scheduler.daemon.driver.lanes import AHEAD, CONCURRENCY, FOR_BINDS, MAX_OWED, PATCH, Lane

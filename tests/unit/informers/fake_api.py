@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from scheduler.api.objects import ObjectMeta
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import GoneError, UnavailableError
+from scheduler.daemon.client.http_connection import Response
 from tests.support.bodies import WholeBody
 
 T = TypeVar("T")

@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.clock import SystemClock
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import (
     InvalidError,
     UnavailableError,
     error_from_response,
 )
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.client.lines import KEPT_BYTES, MAX_LINE_BYTES
 from scheduler.daemon.informers.informer import BLIND_SECONDS, Informer
 from scheduler.daemon.informers.informers import Informers

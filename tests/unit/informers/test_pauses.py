@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import ApiError, TooManyRequestsError, UnauthorizedError
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.informers.backoff import BASE_SECONDS, CAP_SECONDS
 from scheduler.daemon.informers.informer import Informer, InformerOptions
 from scheduler.daemon.informers.kinds import NODES

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from scheduler.api.pod_group_apis import SCHEDULER_PLUGINS, V1BETA1
 from scheduler.api.pod_groups import V1ALPHA2, PodGroup
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import ForbiddenError, NotFoundError
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informer import ABSENT_SECONDS, BLIND_SECONDS, Informer
 from scheduler.daemon.informers.kinds import FOREIGN_POD_GROUPS, POD_GROUPS, Kind

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from scheduler.daemon.client.direct import Response
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.informers.backoff import CAP_SECONDS
 from scheduler.daemon.informers.informer import Informer, InformerOptions
 from scheduler.daemon.informers.kinds import NODES

@@ -14,8 +14,8 @@ import pytest
 from typing_extensions import override
 
 from scheduler.clock import SystemClock
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import GoneError, UnavailableError
+from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.informers import doubts as doubts_module
 from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informers import Informers

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import NotFoundError, TooLargeError, UnavailableError
+from scheduler.daemon.client.http_connection import Response
 from scheduler.operator.cluster import (
     MAX_PAGE_BYTES,
     PROFILES,
