@@ -1,6 +1,7 @@
-"""One request for each write of the outbox about pods and groups; its result as an event."""
+"""The requests for each write of the outbox about pods and groups; their results as events."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import msgspec
 
@@ -10,6 +11,7 @@ from scheduler.clock import Clock
 from scheduler.daemon.client.errors import NotFoundError
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.group_status import write_group_status
+from scheduler.daemon.driver.status_tries import in_tries
 from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
 from scheduler.errors import RequestError
 from scheduler.kernel.engine.events import (
@@ -32,6 +34,9 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.observability.logs import get_logger
 
 log = get_logger(__name__)
+
+QUICK_SECONDS: Final = 1.0
+"""A status of a pod is not tried again after a time-out: its binding may wait for the answer."""
 
 
 class WriteRequests:
@@ -100,18 +105,18 @@ class WriteRequests:
         """Patch the status of a pod or group."""
         if isinstance(patch, PatchGroupStatus):
             return await write_group_status(self._writes, patch, self._clock)
-        try:
-            await self._writes.patch_status(
+        problem = await in_tries(
+            lambda: self._writes.patch_status(
                 patch.namespace,
                 patch.name,
                 patch.uid,
                 self._clock.wall(),
                 condition=patch.condition,
                 nominated_node_name=patch.nominated_node_name,
-            )
-        except NotFoundError:
-            pass  # the pod is gone, and its status with it
-        except RequestError as problem:
+            ),
+            within=QUICK_SECONDS,
+        )
+        if problem is not None:
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))
         return None
