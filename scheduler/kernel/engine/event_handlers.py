@@ -82,11 +82,11 @@ class PodEventHandlers:
         attempt.latest = event
         return True
 
-    def pre_bound(self, attempt_id: int, problem: str) -> None:
+    def pre_bound(self, attempt_id: int, failure: Failure | None) -> None:
         """Bind a pod after PreBind; if PreBind was cancelled, end or fail its attempt."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.CANCELLED)
         if attempt is None:
-            self._binding.pre_bound(attempt_id, problem)
+            self._binding.pre_bound(attempt_id, failure)
             return
         latest = attempt.latest
         if isinstance(latest, ObjectGone):
