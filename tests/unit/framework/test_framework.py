@@ -173,6 +173,11 @@ WRITES = PostFilterResult(None, writes=(Write("PATCH", "/api/v1/something"),))
             id="unresolvable ends",
         ),
         pytest.param([(None, error("boom"))], (None, error("boom").by("P0")), id="error ends"),
+        pytest.param(
+            [(PostFilterResult("n"), error("boom"))],
+            (None, error("boom").by("P0")),
+            id="an error nominates no node",
+        ),
     ],
 )
 def test_post_filter(answers: list[Any], expected: Any) -> None:

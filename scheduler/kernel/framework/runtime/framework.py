@@ -198,7 +198,8 @@ class Framework:
             found, ended = plugin.call(state, pod, snapshot, diagnosis)
             writes += () if found is None else found.writes
             if not ended.is_rejection or ended.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                result, ended = found, ended.by(plugin.name)
+                result = None if ended.code is Code.ERROR else found
+                ended = ended.by(plugin.name)
                 break
             if found is not None and found.nominated_node_name is not None:
                 result = found
