@@ -318,7 +318,7 @@ class NodeEventHandlers:
 
 
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:
-    """Move the pods that a pod or node event may help; time it, as upstream does for these only."""
+    """Move the pods that an event may help; time it under the label of the event."""
     start = core.stopwatch()
     core.queue.move_all_to_active_or_backoff_queue(event, old, new)
     core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)

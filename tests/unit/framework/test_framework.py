@@ -419,6 +419,7 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
     framework.run_reserve_plugins(STATE, HERE)
     framework.run_permit_plugins(STATE, HERE)
     run(framework.run_bind_plugins(STATE, HERE))
+    framework.run_unreserve_plugins(STATE, HERE)
 
     assert list(framework.calls.metrics.extension_point_duration) == [
         ("PreFilter", "Success", "test"),
@@ -428,6 +429,7 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
         ("Reserve", "Success", "test"),
         ("Permit", "Wait", "test"),
         ("Bind", "Unschedulable", "test"),
+        ("Unreserve", "Success", "test"),
     ]
 
 

@@ -272,6 +272,7 @@ class Framework:
         Returns:
             The failures, and the writes to send.
         """
+        start = self.calls.now()
         failures: list[PluginError] = []
         writes: list[Write] = []
         for plugin in reversed(self.plugins.unreserve):
@@ -279,6 +280,7 @@ class Framework:
                 writes.extend(plugin.call(state, pod, pod.node_name))
             except PluginError as problem:
                 failures.append(problem)
+        self.calls.point_done("Unreserve", Code.SUCCESS, start, is_step=False)
         return failures, writes
 
     def run_permit_plugins(
