@@ -3,12 +3,15 @@
 If all tries fail, the next attempt of the group writes the condition. A scheduled group has none.
 """
 
+from math import inf
+
 import msgspec
 
 from scheduler.api.pod_group_apis import CONDITIONS
 from scheduler.clock import Clock
+from scheduler.daemon.client.errors import NotFoundError
+from scheduler.daemon.client.status_tries import in_tries
 from scheduler.daemon.client.writes import PodWrites
-from scheduler.daemon.driver.status_tries import in_tries
 from scheduler.kernel.engine.events import GroupStatusFailed
 from scheduler.kernel.engine.instructions import PatchGroupStatus
 from scheduler.observability.logs import get_logger
@@ -31,9 +34,10 @@ async def write_group_status(
     problem = await in_tries(
         lambda: writes.patch_group_status(
             patch.api_version, patch.namespace, patch.name, patch.uid, clock.wall(), condition
-        )
+        ),
+        within=inf,
     )
-    if problem is None:
+    if problem is None or isinstance(problem, NotFoundError):
         return None
     group = f"{patch.namespace}/{patch.name}"
     log.warning("Error updating pod group", pod_group=group, err=str(problem))

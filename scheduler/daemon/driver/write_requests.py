@@ -1,7 +1,6 @@
 """The requests for each write of the outbox about pods and groups; their results as events."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import msgspec
 
@@ -9,9 +8,9 @@ from scheduler.api.objects import is_terminal
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.client.errors import NotFoundError
+from scheduler.daemon.client.status_tries import in_tries
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.group_status import write_group_status
-from scheduler.daemon.driver.status_tries import in_tries
 from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
 from scheduler.errors import RequestError
 from scheduler.kernel.engine.events import (
@@ -34,9 +33,6 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.observability.logs import get_logger
 
 log = get_logger(__name__)
-
-QUICK_SECONDS: Final = 1.0
-"""A status of a pod is not tried again after a time-out: its binding may wait for the answer."""
 
 
 class WriteRequests:
@@ -113,10 +109,9 @@ class WriteRequests:
                 self._clock.wall(),
                 condition=patch.condition,
                 nominated_node_name=patch.nominated_node_name,
-            ),
-            within=QUICK_SECONDS,
+            )
         )
-        if problem is not None:
+        if problem is not None and not isinstance(problem, NotFoundError):
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))
         return None

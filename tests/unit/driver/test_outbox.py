@@ -17,9 +17,9 @@ from scheduler.daemon.client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from scheduler.daemon.client.status_tries import TRIES
 from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, FOR_EVENTS, MAX_OWED
 from scheduler.daemon.driver.loop_rest import BUSY_SECONDS, MANY
-from scheduler.daemon.driver.status_tries import TRIES
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
