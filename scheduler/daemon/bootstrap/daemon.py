@@ -242,10 +242,11 @@ class RunningDaemon:
         if not self._options.secure_port:
             return None
         elector, health = self._elector, self.daemon.health
+        is_leading = (lambda: True) if elector is None else elector.is_leading
         explainer = LiveExplainer(
             self.driver.engine,
             self._informers.of(PODS).store,
-            (lambda: True) if elector is None else elector.is_leading,
+            is_leading,
             self._clock,
         )
         sources = EndpointSources(
@@ -253,6 +254,7 @@ class RunningDaemon:
             reset_metrics=self.metrics.instruments.reset,
             configuration=lambda: to_object(without_secrets(self.reloader.in_force)),
             pods=self._informers.of(PODS).store,
+            is_leading=is_leading,
             flags=self._options.given,
             checks=scheduler_checks(
                 leader_election=None if elector is None else elector.check_healthy,

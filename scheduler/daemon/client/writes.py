@@ -7,7 +7,6 @@ Bodies of bindings are joined from bytes, because bindings are the most frequent
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -24,6 +23,7 @@ from scheduler.daemon.client.session import (
     STRATEGIC_MERGE_PATCH,
     ApiSession,
 )
+from scheduler.daemon.client.status_tries import in_tries
 from scheduler.daemon.client.turns import ObjectTurns, RequestTurns
 from scheduler.daemon.client.wire import json_string, segment
 
@@ -203,10 +203,13 @@ class PodWrites:
         """
         try:
             if condition is not None:
-                # The pod may change at the same time; for another pod of the name, the UID in the
+                problem = await in_tries(
+                    lambda: self.patch_status(namespace, name, uid, now, condition=condition)
+                )
+                # The pod may change all the time; for another pod of the name, the UID in the
                 # patch is invalid. The deletion checks the UID as well.
-                with suppress(ConflictError, InvalidError):
-                    await self.patch_status(namespace, name, uid, now, condition=condition)
+                if problem is not None and not isinstance(problem, ConflictError | InvalidError):
+                    raise problem
             await self._session.request(
                 "DELETE",
                 _path(namespace, name, ""),

@@ -47,6 +47,7 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.extender import Answer, NoAnswer
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.services import Api
+from scheduler.kernel.framework.status import error
 from scheduler.observability.logs import get_logger, verbose
 
 SLICE_SECONDS: Final = 0.002
@@ -317,7 +318,8 @@ class Driver:
         except PluginError as problem:
             self.submit(PreBound(attempt_id, str(problem)))
         else:
-            self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
+            reason = "" if status.is_success else status.message or "?"
+            self.submit(PreBound(attempt_id, reason, is_rejection=status.is_rejection))
         finally:
             del self._places[attempt_id]
 
@@ -352,13 +354,13 @@ class Driver:
             with Place.of(attempt.order, attempt.id).taken():
                 status = await attempt.framework.run_bind_plugins(attempt.cycle_state, attempt.pod)
         except PluginError as problem:
-            failed = str(problem)
-        else:
-            if status.is_success:
-                return Bound(bind.attempt)
-            failed = status.message
+            status = error(str(problem))
+        if status.is_success:
+            return Bound(bind.attempt)
         # Whatever the plugin reports, its request may have succeeded and the answer been lost.
-        return BindFailed(bind.attempt, failed, is_certain=False)
+        return BindFailed(
+            bind.attempt, status.message, is_certain=False, is_rejection=status.is_rejection
+        )
 
 
 async def end_in_time(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""One request for each write of the outbox about pods and groups; its result as an event."""
+"""The requests for each write of the outbox about pods and groups; their results as events."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,6 +8,7 @@ from scheduler.api.objects import is_terminal
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.client.errors import NotFoundError
+from scheduler.daemon.client.status_tries import in_tries
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.group_status import write_group_status
 from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
@@ -100,8 +101,8 @@ class WriteRequests:
         """Patch the status of a pod or group."""
         if isinstance(patch, PatchGroupStatus):
             return await write_group_status(self._writes, patch, self._clock)
-        try:
-            await self._writes.patch_status(
+        problem = await in_tries(
+            lambda: self._writes.patch_status(
                 patch.namespace,
                 patch.name,
                 patch.uid,
@@ -109,9 +110,8 @@ class WriteRequests:
                 condition=patch.condition,
                 nominated_node_name=patch.nominated_node_name,
             )
-        except NotFoundError:
-            pass  # the pod is gone, and its status with it
-        except RequestError as problem:
+        )
+        if problem is not None and not isinstance(problem, NotFoundError):
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))
         return None

@@ -65,6 +65,8 @@ class EndpointSources(msgspec.Struct, frozen=True, kw_only=True):
     """The effective configuration in plain values (`config.write.to_object`)."""
     pods: Mapping[str, PodInfo] = {}
     """All non-terminal pods of the cluster, by any key, for /metrics/resources."""
+    is_leading: Callable[[], bool] = lambda: True
+    """Whether /metrics/resources has series: those of several replicas would add up."""
     flags: Sequence[tuple[str, str]] = ()
     checks: Mapping[str, Mapping[str, Check]] = {}
     """The checks by path: healthz, livez, readyz (`health.scheduler_checks`)."""
@@ -120,9 +122,10 @@ class Endpoints:
 
     async def _resources(self, request: web.Request) -> web.StreamResponse:
         response = await _begun(request)
-        for text in pod_resource_slices(self._sources.pods):
-            await response.write(text)
-            await asyncio.sleep(0)
+        if self._sources.is_leading():
+            for text in pod_resource_slices(self._sources.pods):
+                await response.write(text)
+                await asyncio.sleep(0)
         await response.write_eof()
         return response
 

@@ -48,7 +48,7 @@ def scheduling_state_of(
             node=attempt.pod.node_name,
             nominated_node=nominated,
             held_by=tuple(Hold(plugin, when(deadline)) for plugin, deadline in holds),
-            message=attempt.doubt,
+            message=attempt.doubt.message,
             story=story,
         )
     place = core.queue.place_of(uid)

@@ -206,7 +206,7 @@ class Attempt(msgspec.Struct):
         since: the time at which the attempt entered that state.
         cycle_state: the plugins' data of this attempt; empty before a node was found.
         placed: the pod on its (assumed) node; None before.
-        doubt: the reason why the binding is in doubt.
+        doubt: the failure of a binding in doubt, if the pod has no node.
         asked_at: the time of the last `ReadPod` about it; 0 for never.
         choice: the basis of the choice; None without a consumer of outcomes.
         deciding_seconds: time to choose a node, or to find that none fits.
@@ -227,7 +227,7 @@ class Attempt(msgspec.Struct):
     since: float = 0.0
     cycle_state: CycleState = msgspec.field(default_factory=CycleState)
     placed: PodInfo | None = None
-    doubt: str = ""
+    doubt: Failure = Failure("")
     asked_at: float = 0.0
     choice: NodeChoice | None = None
     deciding_seconds: float = 0.0

@@ -99,7 +99,7 @@ class BindingCycle:
             self._failures.handle_scheduling_failure(attempt, rejected_by(status))
 
     def start(self, attempt: Attempt) -> None:
-        """Start PreBind, or else Bind; a failure after this point is never a rejection."""
+        """Start PreBind, or else Bind; a rejection after this point is retried after back-off."""
         pod = attempt.pod
         self._core.queue.in_flight.stop_collecting(pod.uid)
         work = attempt.framework.pre_bind_work(attempt.cycle_state, pod)
@@ -142,13 +142,13 @@ class BindingCycle:
             Bind(attempt.id, meta.namespace, meta.name, meta.uid, pod.node_name, by_plugins, binder)
         )
 
-    def pre_bound(self, attempt_id: int, problem: str) -> None:
+    def pre_bound(self, attempt_id: int, failure: Failure | None) -> None:
         """Bind a pod after PreBind, or fail its attempt."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.PREBINDING)
         if attempt is None:
             return
-        if problem:
-            self._failures.handle_scheduling_failure(attempt, Failure(problem))
+        if failure is not None:
+            self._failures.handle_scheduling_failure(attempt, failure)
         else:
             self._bind(attempt)
 
@@ -162,22 +162,22 @@ class BindingCycle:
             self._attempts.bound[attempt.id] = attempt
             self._finish(attempt)
 
-    def bind_failed(self, attempt_id: int, message: str, *, is_certain: bool) -> None:
+    def bind_failed(self, attempt_id: int, failure: Failure, *, is_certain: bool) -> None:
         """Handle a binding that failed for certain, or whose outcome is unknown."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING)
         if attempt is None:
             return
         binder, extenders = attempt.binder, self._core.extenders
         if binder is not None and extenders.all[binder].config.ignorable:
-            self._attempts.extender_calls.went_on_without(attempt, binder, message)
+            self._attempts.extender_calls.went_on_without(attempt, binder, failure.message)
             attempt.binder = None
             self._bind(attempt)
             return
         self._report_bind(attempt, Code.ERROR)
         if is_certain:
-            self._failures.handle_scheduling_failure(attempt, Failure(message))
+            self._failures.handle_scheduling_failure(attempt, failure)
             return
-        attempt.doubt = message
+        attempt.doubt = failure
         self._attempts.advance(attempt, AttemptEvent.DOUBT)
         self._ask(attempt)
 
@@ -221,7 +221,7 @@ class BindingCycle:
             self._failures.abandon(attempt, "being deleted")
             return
         if attempt.state is AttemptState.UNSURE:
-            self._failures.handle_scheduling_failure(attempt, Failure(attempt.doubt))
+            self._failures.handle_scheduling_failure(attempt, attempt.doubt)
             return
         binder = self._binder_in_words(attempt)
         if not binder:

@@ -62,6 +62,7 @@ from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.services import PluginServices
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption.kept_room import KeptRoom
 from scheduler.kernel.queue import QueueSettings, SchedulingQueue
@@ -202,10 +203,15 @@ class Engine:
             Tick: lambda _: self._tick(),
             Bound: lambda e: binding.bound(e.attempt),
             BindFailed: lambda e: binding.bind_failed(
-                e.attempt, e.message, is_certain=e.is_certain
+                e.attempt,
+                Failure(e.message, is_rejection=e.is_rejection),
+                is_certain=e.is_certain,
             ),
             Answered: lambda e: self.scheduler.answered(e.question, e.answer),
-            PreBound: lambda e: pods.pre_bound(e.attempt, e.problem),
+            PreBound: lambda e: pods.pre_bound(
+                e.attempt,
+                Failure(e.problem, is_rejection=e.is_rejection) if e.problem else None,
+            ),
             PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
             ObjectRead: lambda e: others[e.kind].read(e.object),

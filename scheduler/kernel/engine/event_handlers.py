@@ -82,11 +82,11 @@ class PodEventHandlers:
         attempt.latest = event
         return True
 
-    def pre_bound(self, attempt_id: int, problem: str) -> None:
+    def pre_bound(self, attempt_id: int, failure: Failure | None) -> None:
         """Bind a pod after PreBind; if PreBind was cancelled, end or fail its attempt."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.CANCELLED)
         if attempt is None:
-            self._binding.pre_bound(attempt_id, problem)
+            self._binding.pre_bound(attempt_id, failure)
             return
         latest = attempt.latest
         if isinstance(latest, ObjectGone):
@@ -318,7 +318,7 @@ class NodeEventHandlers:
 
 
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:
-    """Move the pods that a pod or node event may help; time it, as upstream does for these only."""
+    """Move the pods that an event may help; time it under the label of the event."""
     start = core.stopwatch()
     core.queue.move_all_to_active_or_backoff_queue(event, old, new)
     core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)

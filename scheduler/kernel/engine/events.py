@@ -59,11 +59,13 @@ class BindFailed(_Event, frozen=True):
     Attributes:
         is_certain: False when the API server may have carried out the request, or has no such pod:
             the engine reads the pod.
+        is_rejection: whether a Bind plugin has rejected the pod, as opposed to having failed.
     """
 
     attempt: int
     message: str
     is_certain: bool = True
+    is_rejection: bool = False
 
 
 class Answered(_Event, frozen=True):
@@ -74,10 +76,16 @@ class Answered(_Event, frozen=True):
 
 
 class PreBound(_Event, frozen=True):
-    """The PreBind plugins of an attempt are done; with a problem it must not be bound."""
+    """The PreBind plugins of an attempt are done; with a problem it must not be bound.
+
+    Attributes:
+        problem: the reason; empty without one.
+        is_rejection: whether a plugin has rejected the pod, as opposed to having failed.
+    """
 
     attempt: int
     problem: str = ""
+    is_rejection: bool = False
 
 
 class PodRead(_Event, frozen=True):

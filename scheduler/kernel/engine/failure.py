@@ -3,6 +3,7 @@
 Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updatePod) v1.36.
 """
 
+from collections import Counter
 from typing import Final
 
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
@@ -14,6 +15,7 @@ from scheduler.kernel.engine.instructions import (
     PatchStatus,
     RecordEvent,
 )
+from scheduler.kernel.framework.runtime.diagnosis import no_fit_message
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Failure
 
@@ -32,12 +34,13 @@ def rejected_by(status: Status) -> Failure:
         return Failure(status.message)
     pending = status.code is Code.PENDING
     plugins = frozenset({status.plugin} if status.plugin else ())
+    reasons = dict(Counter(status.reasons))
     return Failure(
-        f"0/1 nodes are available: {', '.join(f'1 {reason}' for reason in status.reasons)}.",
+        no_fit_message(1, reasons),
         is_rejection=True,
         unschedulable_plugins=frozenset() if pending else plugins,
         pending_plugins=plugins if pending else frozenset(),
-        reasons=dict.fromkeys(status.reasons, 1),
+        reasons=reasons,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from scheduler.api.objects import Namespace
 from scheduler.kernel.engine.engine_state import EngineState
+from scheduler.kernel.engine.event_handlers import wake
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.engine.newer_answers import NewerAnswers, is_older_of_same
 from scheduler.kernel.framework.events import (
@@ -39,7 +40,7 @@ class NamespaceEventHandlers:
             self._core.cache.set_namespace(name, labels)
             self._core.states.object_set(NAMESPACE_KIND, new)
             event = NAMESPACE_ADD if old is None else NAMESPACE_UPDATE
-            self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+            wake(self._core, event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
         """Handle the deletion of a namespace."""
@@ -72,7 +73,7 @@ class OtherEventHandlers:
     def _set(self, new: Any) -> None:
         old = self._core.states.object_set(self._kind, new)
         event = self._added if old is None else self._updated
-        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+        wake(self._core, event, old, new)
 
     def read(self, new: Any) -> None:
         """Apply an object from the answer to a write, unless the watch showed a newer version.
@@ -95,4 +96,4 @@ class OtherEventHandlers:
         self._answers.forget((event.namespace, event.name))
         old = self._core.states.object_gone(self._kind, event.name, event.namespace)
         if old is not None:
-            self._core.queue.move_all_to_active_or_backoff_queue(self._deleted, old, None)
+            wake(self._core, self._deleted, old, None)

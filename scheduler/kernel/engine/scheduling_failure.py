@@ -89,7 +89,8 @@ class FailureHandler:
         core = self._core
         self.rejections += failure.is_rejection
         decided = was_seen or attempt.state not in UNDECIDED
-        freed = self._roll_back(attempt, AttemptEvent.FAIL, failure.message) and decided
+        code = Code.UNSCHEDULABLE if failure.is_rejection else Code.ERROR
+        freed = self._roll_back(attempt, AttemptEvent.FAIL, failure.message, code) and decided
         if freed and not failure.is_rejection:
             self._free(attempt)
         if not failure.is_rejection:
@@ -131,7 +132,7 @@ class FailureHandler:
             attempt.cycle_state.write(NEEDS_NO_NODE, value=True)
         if attempt.state is not AttemptState.BOUND:
             self.record_outcome(attempt.queued, "gone", attempt, Failure(why))
-        freed = self._roll_back(attempt, AttemptEvent.ABANDON, why)
+        freed = self._roll_back(attempt, AttemptEvent.ABANDON, why, Code.UNSCHEDULABLE)
         self._core.queue.done(attempt.queued.pod_info.uid)
         if freed:
             self._free(attempt)
@@ -154,7 +155,7 @@ class FailureHandler:
             self._core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
             self.requeue(attempt.queued, failure, is_nominated=attempt.is_nominated)
 
-    def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
+    def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str, code: Code) -> bool:
         """Release all that the attempt has acquired; return whether the pod had been assumed.
 
         That is so even if another client has bound the pod to the same node, and its room is taken.
@@ -162,6 +163,7 @@ class FailureHandler:
         again, and evict the pod.
         Differs: upstream moves no pod then. The event that the pod was added to the node wakes few
         preemptors, and others wait for the flush of unschedulable pods.
+        `code` is the result of a wait in Permit, for its metric.
         """
         core, pod = self._core, attempt.pod
         acquired = ACQUIRED[attempt.state]
@@ -171,7 +173,7 @@ class FailureHandler:
             if what is Acquired.WORK:
                 core.out.append(Cancel(attempt.id))
             elif what is Acquired.HOLD:
-                self.end_waiting(pod.uid, Code.UNSCHEDULABLE)
+                self.end_waiting(pod.uid, code)
             elif what is Acquired.RESERVATIONS:
                 self._unreserve(attempt, pod)
             else:

@@ -24,6 +24,7 @@ from scheduler.daemon.client.leases import LeaseLock, LeaseSpec
 from scheduler.daemon.client.patches import pod_status_patch
 from scheduler.daemon.client.reviews import ApiReviews, User
 from scheduler.daemon.client.session import STRATEGIC_MERGE_PATCH, ApiSession
+from scheduler.daemon.client.status_tries import TRIES
 from scheduler.daemon.client.throttle import TokenBucket
 from scheduler.daemon.client.writes import PLUGIN_REQUESTS, PodWrites
 from scheduler.daemon.driver.plugin_api import PluginApi
@@ -147,14 +148,24 @@ class TestEvictions:
         assert (gone, patch.method) == (False, "PATCH")
         assert not self.evict(json_answer({}), status_answer(404))[0]
 
-    @pytest.mark.parametrize("refused", [409, 422])
-    def test_a_refused_status_is_settled_by_the_deletion(self, refused: int) -> None:
+    @pytest.mark.parametrize(("refused", "tries"), [(409, TRIES), (422, 1)])
+    def test_a_refused_status_is_settled_by_the_deletion(self, refused: int, tries: int) -> None:
         """A busy pod goes all the same; a successor of the same name, of another UID, stays."""
-        gone, seen = self.evict(status_answer(refused), json_answer({}))
+        patches = [status_answer(refused) for _ in range(tries)]
+        gone, seen = self.evict(*patches, json_answer({}))
 
         assert gone
-        assert [each.method for each in seen] == ["PATCH", "DELETE"]
-        assert not self.evict(status_answer(refused), status_answer(409))[0]
+        assert [each.method for each in seen] == ["PATCH"] * tries + ["DELETE"]
+        again = [status_answer(refused) for _ in range(tries)]
+        assert not self.evict(*again, status_answer(409))[0]
+
+    @pytest.mark.parametrize("refused", [409, 500, 503])
+    def test_the_status_is_tried_again(self, refused: int) -> None:
+        """A job may count a pod without the condition as failed."""
+        gone, seen = self.evict(status_answer(refused), json_answer({}), json_answer({}))
+
+        assert gone
+        assert [each.method for each in seen] == ["PATCH", "PATCH", "DELETE"]
 
     def test_other_answers_are_errors(self) -> None:
         with pytest.raises(ForbiddenError):

@@ -572,8 +572,9 @@ def test_pre_bind_that_fails_says_why() -> None:
     answered = play(story, lambda _: Preparing(pre_bind=unschedulable("no disk")))
     raised = play(story, lambda _: Preparing(pre_bind=ZeroDivisionError("broken")))
 
-    assert "no disk" in str(answered.heard(PreBound)[0])
+    assert answered.heard(PreBound) == [PreBound(1, "no disk", is_rejection=True)]
     assert "broken" in str(raised.heard(PreBound)[0])
+    assert not raised.heard(PreBound)[0].is_rejection
     assert answered.writes.names("bind") == raised.writes.names("bind") == []
 
 
@@ -592,7 +593,9 @@ def test_bind_plugins_bind_instead_of_the_binding() -> None:
     assert "P.bind" in world.plugin.diary
 
 
-@pytest.mark.parametrize("answer", [ZeroDivisionError("broken"), error("no answer")])
+@pytest.mark.parametrize(
+    "answer", [ZeroDivisionError("broken"), error("no answer"), unschedulable("not now")]
+)
 def test_a_bind_plugin_that_fails_leaves_doubt(answer: Status | Exception) -> None:
     """It may have bound the pod before, as DefaultBinder does if the answer to it is lost."""
 
@@ -604,6 +607,7 @@ def test_a_bind_plugin_that_fails_leaves_doubt(answer: Status | Exception) -> No
     [failed] = play(story, lambda _: binding(answer)).heard(BindFailed)
     assert not failed.is_certain
     assert failed.message.endswith(str(answer.message if isinstance(answer, Status) else answer))
+    assert failed.is_rejection == (isinstance(answer, Status) and answer.is_rejection)
 
 
 def binding(answer: Status | Exception) -> Everything:

@@ -16,7 +16,7 @@ from scheduler.daemon.client.errors import (
     NotFoundError,
     UnavailableError,
 )
-from scheduler.daemon.driver.group_status import FIRST_PAUSE_SECONDS, LONGER, TRIES
+from scheduler.daemon.client.status_tries import FIRST_PAUSE_SECONDS, LONGER, TRIES
 from scheduler.kernel.engine.events import GroupStatusFailed
 from scheduler.kernel.engine.instructions import PatchGroupStatus
 from tests.unit.driver.fake_writes import settle

@@ -9,6 +9,7 @@ import pytest
 from typing_extensions import override
 
 from scheduler.daemon.client.errors import (
+    ApiError,
     ConflictError,
     FencedError,
     ForbiddenError,
@@ -16,6 +17,7 @@ from scheduler.daemon.client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from scheduler.daemon.client.status_tries import TRIES
 from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, FOR_EVENTS, MAX_OWED
 from scheduler.daemon.driver.loop_rest import BUSY_SECONDS, MANY
 from scheduler.kernel.engine.events import (
@@ -388,24 +390,58 @@ def test_fenced_writes_end_no_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    "problem",
-    [NotFoundError("PATCH", status=404), UnavailableError("PATCH"), FencedError("no")],
+    ("problem", "tries"),
+    [
+        (NotFoundError("PATCH", status=404), 1),
+        (UnavailableError("PATCH"), TRIES),
+        (FencedError("no"), 1),
+    ],
     ids=["gone", "no answer", "fenced"],
 )
-def test_a_status_that_cannot_be_written_lets_the_bind_go(problem: Exception) -> None:
-    """It is not tried again: the next failure says it anew."""
+def test_a_status_that_cannot_be_written_lets_the_bind_go(problem: Exception, tries: int) -> None:
+    """After its last try; the next failure says it anew."""
 
     async def story(world: World) -> None:
         world.writes.held = {"patch"}
-        world.writes.fail("patch", problem)
+        world.writes.fail("patch", *[problem] * tries)
         world.outbox.patch(patch("p"))
         await settle()
         world.outbox.bind(bind("p"))
+        world.writes.held = set()
         world.writes.release("patch")
-        await settle()
+        await asyncio.sleep(1)
         assert world.outbox.is_empty
 
-    assert play(story).writes.sent == [("patch", "p"), ("bind", "p")]
+    assert play(story).writes.sent == [("patch", "p")] * tries + [("bind", "p")]
+
+
+@pytest.mark.parametrize("kind", [UnavailableError, ConflictError])
+def test_a_status_is_tried_again(kind: type[ApiError]) -> None:
+    """The pod may wait for minutes, and an autoscaler looks for its condition."""
+
+    async def story(world: World) -> None:
+        world.writes.fail("patch", kind("PATCH"))
+        world.outbox.patch(patch("p"))
+        await asyncio.sleep(1)
+        assert world.outbox.is_empty
+
+    assert play(story).writes.sent == [("patch", "p")] * 2
+
+
+def test_a_status_is_not_tried_again_after_a_time_out() -> None:
+    """The binding of the pod may wait for it."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"patch"}
+        world.writes.fail("patch", UnavailableError("PATCH"))
+        world.outbox.patch(patch("p"))
+        await asyncio.sleep(30)
+        world.writes.held = set()
+        world.writes.release("patch")
+        await asyncio.sleep(1)
+        assert world.outbox.is_empty
+
+    assert play(story).writes.sent == [("patch", "p")]
 
 
 def test_conditions_carry_the_time_of_day() -> None:

@@ -25,6 +25,7 @@ from scheduler.kernel.engine.events import (
     Event,
     ObjectGone,
     ObjectSet,
+    Rejected,
 )
 from scheduler.kernel.engine.instructions import Bind
 from scheduler.kernel.framework.events import (
@@ -630,14 +631,20 @@ def test_back_off_ends_by_itself() -> None:
 
 
 def test_changes_are_measured_by_their_events() -> None:
-    """Each under its label."""
-    driven = DrivenEngine(Waits("w"))
+    """Each under its label, changes of objects that only plugins read as well."""
+    driven = DrivenEngine(Waits("w"), kinds=(SERVICE,))
     pod = driven.rejected("w")
 
     driven.set(make_pod_info("w", scheduler_name="test", labels={"a": "1"}))
     driven.gone(pod)
     running(driven)
     goes(driven)
+    for event in (
+        ObjectSet("services", service()),
+        ObjectSet("services", service(a="1")),
+        SERVICE_GONE,
+    ):
+        driven.handle(event)
 
     assert [*driven.metrics.event_handling_duration] == [
         NODE_ADD.label,
@@ -647,6 +654,9 @@ def test_changes_are_measured_by_their_events() -> None:
         UNSCHEDULED_POD_DELETE.label,
         ASSIGNED_POD_ADD.label,
         ASSIGNED_POD_DELETE.label,
+        "ServiceAdd",
+        "ServiceUpdate",
+        "ServiceDelete",
     ]
 
 
@@ -671,3 +681,25 @@ def test_outcomes_are_measured_in_the_time_of_the_events() -> None:
     assert driven.metrics.permit_wait_duration["Success"].sum == 3.0
     assert driven.metrics.pod_scheduling_attempts.sum == 1
     assert driven.metrics.pod_scheduling_sli_duration["1"].sum == 5.0
+
+
+@pytest.mark.parametrize(
+    ("end", "result"),
+    [
+        (lambda driven, pod: driven.handle(Rejected(pod.uid, "Holds", "no")), "Unschedulable"),
+        (lambda driven, pod: driven.gone(pod), "Unschedulable"),
+        (lambda driven, _: driven.handle(node_gone("n")), "Error"),
+    ],
+    ids=["rejected", "deleted", "failed"],
+)
+def test_a_wait_in_permit_is_measured_by_its_end(
+    end: Callable[[DrivenEngine, PodInfo], object], result: str
+) -> None:
+    """Source: runtime/framework.go WaitOnPermit v1.36.3."""
+    driven = DrivenEngine(Holds())
+    pod = driven.add("p")
+    driven.handle(Decide())
+
+    end(driven, pod)
+
+    assert [*driven.metrics.permit_wait_duration] == [result]

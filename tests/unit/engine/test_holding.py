@@ -37,7 +37,7 @@ from scheduler.kernel.framework.interface import (
     ReservePlugin,
 )
 from scheduler.kernel.framework.services import HeldPods
-from scheduler.kernel.framework.status import Status
+from scheduler.kernel.framework.status import Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_pod_info
 from tests.unit.engine.driven import (
@@ -49,6 +49,7 @@ from tests.unit.engine.driven import (
     Writes,
     engine_at,
 )
+from tests.unit.engine.engine import Everything
 
 S = AttemptState
 
@@ -135,6 +136,18 @@ def test_a_rejected_pod_gives_its_place_back() -> None:
     assert entry["unschedulablePlugins"] == ["Holds"]
     assert driven.notes[-1] == "0/1 nodes are available: 1 not today."
     assert len(driven.engine.core.waiting) == 0
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"), [(("b", "a", "b"), " 1 a, 2 b."), ((), "")], ids=["several", "none"]
+)
+def test_the_reasons_of_a_rejection_are_counted(reasons: tuple[str, ...], told: str) -> None:
+    """In order, as those of nodes. Source: framework/types.go FitError.Error v1.36.3."""
+    driven = DrivenEngine(Everything(reserve=unschedulable(*reasons)))
+
+    driven.rejected("p")
+
+    assert driven.notes == [f"0/1 nodes are available:{told}"]
 
 
 def test_patience_ends() -> None:

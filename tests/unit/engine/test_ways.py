@@ -337,6 +337,27 @@ def test_preparation_that_fails() -> None:
     assert driven.used == 0
 
 
+@pytest.mark.parametrize("state", [S.PREBINDING, S.BINDING], ids=["PreBind", "Bind"])
+def test_a_plugin_that_rejects_before_the_binding(state: AttemptState) -> None:
+    """The pod waits in back-off, as after an error, and its condition says Unschedulable.
+
+    Source: schedule_one.go handleSchedulingFailure v1.36.3.
+    """
+    driven, pod = engine_at(state)
+    attempt = driven.attempt(pod).id
+
+    if state is S.PREBINDING:
+        driven.handle(PreBound(attempt, "no disk", is_rejection=True))
+    else:
+        driven.handle(BindFailed(attempt, "no disk", is_certain=False, is_rejection=True))
+        driven.handle(PodRead(attempt, pod))
+
+    assert driven.stage(pod) == "backoff"
+    [condition] = [patch.condition for patch in driven.all(PatchStatus) if patch.condition]
+    assert (condition.reason, condition.message) == ("Unschedulable", "no disk")
+    assert [*driven.metrics.schedule_attempts] == [("unschedulable", "test")]
+
+
 def test_post_bind_that_raises_undoes_nothing() -> None:
     """The failure is told to the operator; the pod is bound, and nobody else is to know."""
     plugin = Everything(post_bind=RuntimeError("webhook down"))

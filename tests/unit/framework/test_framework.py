@@ -173,6 +173,11 @@ WRITES = PostFilterResult(None, writes=(Write("PATCH", "/api/v1/something"),))
             id="unresolvable ends",
         ),
         pytest.param([(None, error("boom"))], (None, error("boom").by("P0")), id="error ends"),
+        pytest.param(
+            [(PostFilterResult("n"), error("boom"))],
+            (None, error("boom").by("P0")),
+            id="an error nominates no node",
+        ),
     ],
 )
 def test_post_filter(answers: list[Any], expected: Any) -> None:
@@ -414,6 +419,7 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
     framework.run_reserve_plugins(STATE, HERE)
     framework.run_permit_plugins(STATE, HERE)
     run(framework.run_bind_plugins(STATE, HERE))
+    framework.run_unreserve_plugins(STATE, HERE)
 
     assert list(framework.calls.metrics.extension_point_duration) == [
         ("PreFilter", "Success", "test"),
@@ -423,6 +429,7 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
         ("Reserve", "Success", "test"),
         ("Permit", "Wait", "test"),
         ("Bind", "Unschedulable", "test"),
+        ("Unreserve", "Success", "test"),
     ]
 
 

@@ -87,7 +87,7 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
     """Serve on a free port until the end of the block."""
     clock, reviews = FakeClock(), FakeReviews()
     metrics = SchedulerMetrics(CollectorRegistry())
-    state: dict[str, Any] = {"lease": None, "stopping": False, "synced": True}
+    state: dict[str, Any] = {"lease": None, "stopping": False, "synced": True, "leads": True}
     port = free_port()
     given = {"bind_address": "127.0.0.1", "secure_port": port, **options}
     sources = EndpointSources(
@@ -95,6 +95,7 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
         reset_metrics=metrics.instruments.reset,
         configuration=lambda: {"kind": "KubeSchedulerConfiguration"},
         pods=given.pop("pods", {}),
+        is_leading=lambda: state["leads"],
         flags=(("secure-port", str(port)),),
         checks=scheduler_checks(
             lambda: state["lease"],

@@ -138,3 +138,16 @@ def test_the_port_serves_it() -> None:
 
     assert status == 200
     assert text.endswith('resource="cpu",scheduler="stowage",unit="cores"} 0.25\n')
+
+
+def test_a_standby_serves_no_series() -> None:
+    """Those of all replicas would add up; source: server.go (installMetricHandler) v1.36.3."""
+
+    async def scrape() -> tuple[int, str]:
+        pod = make_pod_info("p", requests={"cpu": "250m"})
+        async with serving(pods={pod.key: pod}) as instance:
+            instance.state["leads"] = False
+            status, text, _ = await instance.get("/metrics/resources", "operator-token")
+        return status, text
+
+    assert uvloop.run(scrape()) == (200, "")

@@ -198,7 +198,8 @@ class Framework:
             found, ended = plugin.call(state, pod, snapshot, diagnosis)
             writes += () if found is None else found.writes
             if not ended.is_rejection or ended.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                result, ended = found, ended.by(plugin.name)
+                result = None if ended.code is Code.ERROR else found
+                ended = ended.by(plugin.name)
                 break
             if found is not None and found.nominated_node_name is not None:
                 result = found
@@ -271,6 +272,7 @@ class Framework:
         Returns:
             The failures, and the writes to send.
         """
+        start = self.calls.now()
         failures: list[PluginError] = []
         writes: list[Write] = []
         for plugin in reversed(self.plugins.unreserve):
@@ -278,6 +280,7 @@ class Framework:
                 writes.extend(plugin.call(state, pod, pod.node_name))
             except PluginError as problem:
                 failures.append(problem)
+        self.calls.point_done("Unreserve", Code.SUCCESS, start, is_step=False)
         return failures, writes
 
     def run_permit_plugins(
