@@ -4,6 +4,7 @@ import asyncio
 import base64
 import datetime as dt
 import ipaddress
+import json
 import ssl
 import stat
 import subprocess
@@ -229,6 +230,67 @@ class TestSources:
         assert load().access.authorization == "Bearer home"
 
 
+class TestPaths:
+    def test_they_are_relative_to_the_kubeconfig_that_names_them(self, tmp_path: Path) -> None:
+        """Those of the user too, where the cluster is in another file."""
+        clusters, users = _folder(tmp_path / "clusters"), _folder(tmp_path / "users")
+        certificates = Certificates(clusters)
+        cert, key = certificates.issue("me")
+        cluster = {"server": "https://h", "certificate-authority": "ca.crt"}
+        first = kubeconfig(clusters, cluster=cluster, users=None)
+        user = {"client-certificate": cert.name, "client-key": key.name}
+        second = kubeconfig(users, user, clusters=None, contexts=None)
+        for file in (cert, key):
+            file.rename(users / file.name)
+
+        assert load(environ={"KUBECONFIG": f"{first}:{second}"}).access.tls is not None
+
+    def test_an_exec_plugin_may_be_beside_the_kubeconfig(self, tmp_path: Path) -> None:
+        """Wherever the daemon was started."""
+        _plugin(tmp_path, {"token": "e0"})
+
+        access = load(kubeconfig(tmp_path, _exec("./plugin"))).access
+
+        assert access.authorization == "Bearer e0"
+
+
+@pytest.mark.parametrize("wants", [False, True])
+def test_an_exec_plugin_learns_of_the_cluster_if_it_wants_to(
+    tmp_path: Path, *, wants: bool
+) -> None:
+    """With `provideClusterInfo`: address, authority, and the extension that is for plugins."""
+    ca = Certificates(tmp_path).ca
+    told = tmp_path / "told"
+    plugin = _script(
+        tmp_path,
+        f"import os; open({str(told)!r}, 'w').write(os.environ['KUBERNETES_EXEC_INFO'])\n"
+        'print(\'{"apiVersion": "client.authentication.k8s.io/v1",\''
+        '\' "kind": "ExecCredential", "status": {"token": "e0"}}\')',
+    )
+    user = _exec(plugin)
+    user["exec"]["provideClusterInfo"] = wants
+    cluster = {
+        "server": "https://h",
+        "tls-server-name": "other",
+        "certificate-authority": ca.name,
+        "extensions": [
+            {"name": "minikube.sigs.k8s.io", "extension": {"version": "1"}},
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}},
+        ],
+    }
+
+    load(kubeconfig(tmp_path, user, cluster))
+
+    spec = json.loads(told.read_text())["spec"]
+    expected = {
+        "server": "https://h",
+        "tls-server-name": "other",
+        "certificate-authority-data": base64.b64encode(ca.read_bytes()).decode(),
+        "config": {"audience": "a"},
+    }
+    assert spec == {"interactive": False} | ({"cluster": expected} if wants else {})
+
+
 class TestServiceAccount:
     def source(self, tmp_path: Path) -> InClusterSource:
         certificates = Certificates(tmp_path)
@@ -361,7 +423,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         lambda d: kubeconfig(
             d, cluster={"server": "https://h", "certificate-authority": "none.crt"}
         ),
-        "cluster: certificate-authority: there is no file none.crt",
+        "cluster: certificate-authority: there is no file /",
     ),
     "authority data not base64": (
         lambda d: kubeconfig(
@@ -379,7 +441,11 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
     ),
     "token file missing": (
         lambda d: kubeconfig(d, {"tokenFile": "none"}),
-        "user: tokenFile: there is no file none",
+        "user: tokenFile: there is no file /",
+    ),
+    "impersonation": (
+        lambda d: kubeconfig(d, {"token": "t", "as": "jane"}),
+        "user u: as: impersonation is not supported",
     ),
     "auth-provider of a cloud": (
         lambda d: kubeconfig(d, {"auth-provider": {"name": "azure"}}),
