@@ -13,7 +13,6 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
 import yaml
 from cryptography import x509
 from kubernetes.aio.client import Configuration
@@ -22,13 +21,13 @@ from kubernetes.aio.config.kube_config import (
     KubeConfigLoader,
     KubeConfigMerger,
 )
-from kubernetes.aio.config.openid import OpenIDRequestor
 from typing_extensions import override
 
 from scheduler.clock import Clock
 from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.client.errors import ConnectionConfigError, cut
 from scheduler.daemon.client.exec_plugin import cluster_for_plugins, run_plugin
+from scheduler.daemon.client.oidc import Requestor, expiry_of
 from scheduler.daemon.client.tls import TlsFiles, load_tls
 from scheduler.daemon.client.urls import EXPECTED, is_http_url
 
@@ -196,12 +195,24 @@ class _Loader(KubeConfigLoader):
             setattr(self, name, content)
 
     @override
+    async def _load_oid_token(self) -> None:
+        """Load the id-token; renew it before it expires."""
+        user: Any = self._user
+        provider = user["auth-provider"]
+        config = provider["config"]
+        token = config.safe_get("id-token")
+        self._expires = expiry_of(token) if token else None
+        if not token or self._is_expiring():
+            await self._refresh_oidc(provider)
+        self.token = f"Bearer {config['id-token']}"
+
+    @override
     async def _refresh_oidc(self, provider: Any) -> None:
         """Renew the id-token; the package would not verify an issuer without a given authority."""
         config = provider["config"]
         if "refresh-token" not in config:
             raise ConnectionConfigError("oidc: the id-token is not valid, and no refresh-token")
-        requestor = _Requestor(
+        requestor = Requestor(
             config["client-id"],
             config["client-secret"],
             config["idp-issuer-url"],
@@ -223,14 +234,6 @@ class _Loader(KubeConfigLoader):
 
     def _is_expiring(self) -> bool:
         return self._expires is not None and self._clock.wall() >= self._expires - EXPIRY_MARGIN
-
-
-class _Requestor(OpenIDRequestor):
-    """The package's requestor, given a TLS context as `ssl_ca_cert` instead of a file."""
-
-    @override
-    def _get_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(ssl=self._ssl_ca_cert)
 
 
 def _pop_data(section: Any, field: str) -> bytes | None:

@@ -641,6 +641,40 @@ def test_a_token_of_a_provider_is_renewed_over_a_verified_connection(
         assert asked == []
 
 
+def _id_token(expires: dt.datetime) -> str:
+    """A token whose claims need each letter of base64url."""
+    claims = {"exp": int(expires.timestamp()), "name": "~~~~????"}
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    assert {"-", "_"} <= set(payload)
+    return f"e30.{payload}.c2ln"
+
+
+def test_an_id_token_is_used_until_it_expires(tmp_path: Path) -> None:
+    """Whatever its claims are; then it is renewed, which fails here."""
+    clock = FakeClock()
+    token = _id_token(clock.wall() + dt.timedelta(minutes=10))
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+    path = kubeconfig(tmp_path, user)
+
+    async def scenario() -> str:
+        connection = await load_connection(kubeconfig=path, environ={}, clock=clock)
+        clock.advance(590.0)
+        with pytest.raises(ConnectionConfigError, match="not valid, and no refresh-token"):
+            await connection.refresh()
+        return connection.access.authorization
+
+    assert uvloop.run(scenario()) == f"Bearer {token}"
+
+
+@pytest.mark.parametrize("token", ["a.b", "a.e30!.c", "a.W10.c", "a.eyJleHAiOiJ4In0.c"])
+def test_what_is_no_id_token_is_told(token: str, tmp_path: Path) -> None:
+    """Two parts, a letter of no base64, claims that are a list, a time that is a text."""
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+
+    with pytest.raises(ConnectionConfigError, match="oidc: id-token: expected a JSON web token"):
+        load(kubeconfig(tmp_path, user))
+
+
 class TestFreshness:
     def test_a_rotated_token_file_is_noticed(self, tmp_path: Path) -> None:
         """The next request carries the new token; nothing changed means nothing is replaced."""
