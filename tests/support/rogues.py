@@ -40,6 +40,7 @@ from scheduler.kernel.framework.interface import (
     ReservePlugin,
     ScorePlugin,
     SignPlugin,
+    Write,
 )
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
 from scheduler.kernel.framework.runtime.bound import row_indices
@@ -118,6 +119,8 @@ def nonsense(draw: Random) -> Any:
             lambda: [Reason("x", 4)],
             lambda: ["x"],
             lambda: [ClusterEventWithHint("x")],
+            lambda: [Write("PATCH", "/x", {"spec": object()})],
+            lambda: (PostFilterResult("a", writes=(Write("PATCH", "/\ud800"),)), SUCCESS),
             dict,
         )
     )()

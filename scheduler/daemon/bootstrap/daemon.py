@@ -32,7 +32,7 @@ from scheduler.daemon.bootstrap.reloading import Reloader
 from scheduler.daemon.bootstrap.time_limit import PluginTimeLimit
 from scheduler.daemon.client.connection import Connection
 from scheduler.daemon.client.extenders import ExtenderClient
-from scheduler.daemon.client.reviews import ApiReviews
+from scheduler.daemon.client.reviews import REVIEW_BURST, REVIEW_QPS, ApiReviews
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.daemon import Daemon, LeaseLostError, NotDrainedError
@@ -125,6 +125,9 @@ class RunningDaemon:
             on_lost=self.metrics.decisions_lost.inc,
         )
         self._session = self._open_session()
+        self._review_session = ApiSession(
+            connection, clock=clock, qps=REVIEW_QPS, burst=REVIEW_BURST, metrics=self.metrics.client
+        )
         self._elector = self._candidate()
         writes = PodWrites(
             self._session, fence=None if self._elector is None else self._elector.may_write
@@ -212,6 +215,7 @@ class RunningDaemon:
                 await server.stop()
             if self._extenders is not None:
                 await self._extenders.close()
+            await self._review_session.close()
             await self._session.close()
 
     async def _run_daemon(self) -> None:
@@ -268,9 +272,11 @@ class RunningDaemon:
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        reviews = ApiReviews(self._session, self.metrics.reviews, self._clock)
-        server = Server(self._options, sources, reviews, self._clock)
+        server = Server(self._options, sources, self._reviews(), self._clock)
         return server
+
+    def _reviews(self) -> ApiReviews:
+        return ApiReviews(self._review_session, self.metrics.reviews, self._clock)
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -92,7 +92,9 @@ class DirectConnections:
         url = URL(server)
         self._host, self._port = url.host or "", url.port or 0
         self._context = context
-        self._server_hostname = (server_hostname or self._host) if context else None
+        # Certificates do not have the dot at the end of a name, which excludes search domains.
+        name = (server_hostname or self._host).rstrip(".")
+        self._server_hostname = name if context else None
         self._prefix = url.raw_path.rstrip("/")
         lines = {"Host": url.host_port_subcomponent or "", **headers}
         self._headers = "".join(f"\r\n{name}: {value}" for name, value in lines.items())
@@ -126,7 +128,7 @@ class DirectConnections:
             else f"\r\nContent-Type: {request.content_type}\r\nContent-Length: {len(body)}"
         )
         start = f"{request.method} {self._prefix}{request.path} HTTP/1.1"
-        head = f"{start}{self._headers}{about}\r\n\r\n".encode("latin-1")
+        head = f"{start}{self._headers}{about}\r\n\r\n".encode()
         started = self._loop.time()
         known = self._reuse(started)
         connection = known or await self._connect(timeout)

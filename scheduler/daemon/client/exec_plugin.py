@@ -7,9 +7,11 @@ Differs: never interactive; a plugin that takes too long is killed with its chil
 # mypy: disable-error-code="no-untyped-call"
 
 import asyncio
+import base64
 import json
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,10 +26,30 @@ EXEC_TIMEOUT_SECONDS: Final = 60.0
 _MAX_OUTPUT_BYTES: Final = 2**20
 _LAST_WORDS_SECONDS: Final = 1.0
 _KINDS_OF_ANSWER: Final = ("apiVersion", "kind", "status")
+_EXTENSION: Final = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that is for exec plugins."""
+_TOLD_FIELDS: Final = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "proxy-url",
+    "disable-compression",
+)
+"""Fields that a cluster has under the same name in a kubeconfig and in an ExecCredential."""
 
 
-async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -> dict[str, Any]:
+async def run_plugin(
+    exec_section: Any,
+    timeout: float = EXEC_TIMEOUT_SECONDS,
+    *,
+    cluster: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Run the exec plugin of a kubeconfig's user, and return the `status` that it prints.
+
+    Args:
+        exec_section: the field `exec` of the user.
+        timeout: in seconds.
+        cluster: what the plugin gets to know of the cluster; see `cluster_for_plugins`.
 
     Raises:
         ConnectionConfigError: the plugin failed; the message is one line.
@@ -35,6 +57,7 @@ async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -
     command = exec_section.safe_get("command") or ""
     try:
         provider = ExecProvider(exec_section)
+        provider.env["KUBERNETES_EXEC_INFO"] = _told(provider, cluster)
         async with asyncio.timeout(timeout):
             exit_code, stdout, stderr = await _run(provider)
         return _status(provider, exit_code, stdout, stderr)
@@ -49,6 +72,33 @@ async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -
     except (ConfigException, ValueError) as problem:
         told = " ".join(str(problem).split()).removeprefix("exec: ")
         raise ConnectionConfigError(cut(f"exec plugin {command}: {told}")) from problem
+
+
+def _told(provider: ExecProvider, cluster: Mapping[str, Any] | None) -> str:
+    """Return the ExecCredential that a plugin reads from its environment."""
+    spec: dict[str, Any] = {"interactive": False}
+    if cluster is not None:
+        spec["cluster"] = cluster
+    told = {"apiVersion": provider.api_version, "kind": "ExecCredential", "spec": spec}
+    return json.dumps(told)
+
+
+def cluster_for_plugins(section: Mapping[str, Any], authority: bytes | None) -> dict[str, Any]:
+    """Return the cluster for a plugin with `provideClusterInfo`.
+
+    Args:
+        section: the fields of the cluster in the kubeconfig.
+        authority: the PEM certificates of its authority.
+
+    Source: client-go rest/exec.go (ConfigToExecCluster) v0.36.
+    """
+    told = {field: section[field] for field in _TOLD_FIELDS if section.get(field)}
+    if authority:
+        told["certificate-authority-data"] = base64.b64encode(authority).decode()
+    for extension in section.get("extensions") or ():
+        if extension["name"] == _EXTENSION:
+            told["config"] = extension["extension"]
+    return told
 
 
 async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
@@ -68,15 +118,10 @@ async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
 
 async def _started(provider: ExecProvider) -> asyncio.subprocess.Process:
     """Start the plugin; kill it if cancelled meanwhile."""
-    about = {
-        "apiVersion": provider.api_version,
-        "kind": "ExecCredential",
-        "spec": {"interactive": False},
-    }
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             *provider.args,
-            env=provider.env | {"KUBERNETES_EXEC_INFO": json.dumps(about)},
+            env=provider.env,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -13,7 +13,6 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
 import yaml
 from cryptography import x509
 from kubernetes.aio.client import Configuration
@@ -22,13 +21,13 @@ from kubernetes.aio.config.kube_config import (
     KubeConfigLoader,
     KubeConfigMerger,
 )
-from kubernetes.aio.config.openid import OpenIDRequestor
 from typing_extensions import override
 
 from scheduler.clock import Clock
 from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.client.errors import ConnectionConfigError, cut
-from scheduler.daemon.client.exec_plugin import run_plugin
+from scheduler.daemon.client.exec_plugin import cluster_for_plugins, run_plugin
+from scheduler.daemon.client.oidc import Requestor, expiry_of
 from scheduler.daemon.client.tls import TlsFiles, load_tls
 from scheduler.daemon.client.urls import EXPECTED, is_http_url
 
@@ -49,6 +48,7 @@ _FILES: Final = (
 )
 """Sections and their fields that name files."""
 
+_IMPERSONATION: Final = ("as", "as-uid", "as-groups", "as-user-extra")
 _NO_VERIFICATION: Final = "insecure-skip-tls-verify"
 _TEXTS: Final = frozenset(
     {field for _, field in _FILES}
@@ -108,6 +108,12 @@ class _Loader(KubeConfigLoader):
         self._has_credentials = False
         # The package cannot read an https cluster without a user section.
         self._user = self._user or ConfigNode("user", {})
+        # The package takes paths in any file as relative to that of the cluster.
+        # Source: client-go tools/clientcmd/loader.go (ResolveLocalPaths) v0.36.
+        for kind, field in _FILES:
+            section: Any = self._cluster if kind == "cluster" else self._user
+            if section.value.get(field):
+                section.value[field] = self._resolved(section, section.value[field])
         # The package would not read the file if there is a token.
         has_file = bool(self._user.value.get("tokenFile"))
         self._first_token = self._user.value.pop("token", None) if has_file else None
@@ -128,7 +134,7 @@ class _Loader(KubeConfigLoader):
         for kind, field in _FILES:
             section: Any = self._cluster if kind == "cluster" else self._user
             name = section.value.get(field)
-            if name and not Path(self._get_base_path(section.path), name).is_file():
+            if name and not Path(name).is_file():
                 return f"{kind}: {field}: there is no file {name}"
         return None
 
@@ -142,7 +148,13 @@ class _Loader(KubeConfigLoader):
         if self._has_credentials and not self._is_expiring():
             return True
         user: Any = self._user
-        status = await run_plugin(user["exec"])
+        plugin = user["exec"]
+        command = plugin.safe_get("command")
+        # A name without a slash is found in PATH.
+        if command and os.sep in command:
+            plugin.value["command"] = self._resolved(plugin, command)
+        cluster = self._told_cluster() if plugin.safe_get("provideClusterInfo") else None
+        status = await run_plugin(plugin, cluster=cluster)
         expires = _expiry(status.get("expirationTimestamp"))
         if status.get("token"):
             self.token = f"Bearer {status['token']}"
@@ -183,12 +195,24 @@ class _Loader(KubeConfigLoader):
             setattr(self, name, content)
 
     @override
+    async def _load_oid_token(self) -> None:
+        """Load the id-token; renew it before it expires."""
+        user: Any = self._user
+        provider = user["auth-provider"]
+        config = provider["config"]
+        token = config.safe_get("id-token")
+        self._expires = expiry_of(token) if token else None
+        if not token or self._is_expiring():
+            await self._refresh_oidc(provider)
+        self.token = f"Bearer {config['id-token']}"
+
+    @override
     async def _refresh_oidc(self, provider: Any) -> None:
         """Renew the id-token; the package would not verify an issuer without a given authority."""
         config = provider["config"]
         if "refresh-token" not in config:
             raise ConnectionConfigError("oidc: the id-token is not valid, and no refresh-token")
-        requestor = _Requestor(
+        requestor = Requestor(
             config["client-id"],
             config["client-secret"],
             config["idp-issuer-url"],
@@ -198,16 +222,18 @@ class _Loader(KubeConfigLoader):
         config.value["id-token"] = answer["id_token"]
         config.value["refresh-token"] = answer.get("refresh_token", config["refresh-token"])
 
+    def _told_cluster(self) -> dict[str, Any]:
+        section: Any = self._cluster
+        file = section.value.get("certificate-authority")
+        authority = Path(file).read_bytes() if file else self._inline.get("ssl_ca_cert")
+        return cluster_for_plugins(section.value, authority)
+
+    def _resolved(self, section: Any, path: str) -> str:
+        """Return the absolute path for one that is relative to the folder of its kubeconfig."""
+        return str(Path(self._get_base_path(section.path), path))
+
     def _is_expiring(self) -> bool:
         return self._expires is not None and self._clock.wall() >= self._expires - EXPIRY_MARGIN
-
-
-class _Requestor(OpenIDRequestor):
-    """The package's requestor, given a TLS context as `ssl_ca_cert` instead of a file."""
-
-    @override
-    def _get_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(ssl=self._ssl_ca_cert)
 
 
 def _pop_data(section: Any, field: str) -> bytes | None:
@@ -294,13 +320,7 @@ def _check(config: dict[str, Any], context: str, where: str) -> None:
         content = entry.safe_get(kind) or {}
         _check_types(content, f"{where}: {kind} {body[kind]}")
         _check_data(content, f"{where}: {kind} {body[kind]}")
-        provider = (content.get("auth-provider") or {}).get("name")
-        if provider not in (None, _OIDC):
-            # The package would continue without credentials, or with advice about its own code.
-            raise ConnectionConfigError(
-                f"{where}: user {body[kind]}: auth-provider: expected {_OIDC}, got {provider}; "
-                "clouds have an exec plugin, such as gke-gcloud-auth-plugin or kubelogin"
-            )
+        _check_supported(content, f"{where}: {kind} {body[kind]}")
         server = str(content.get("server") or "")
         if kind == "cluster" and not is_http_url(server):
             raise ConnectionConfigError(
@@ -319,6 +339,20 @@ def _check_types(content: dict[str, Any], where: str) -> None:
         if not isinstance(content[field], str | None):
             kind = type(content[field]).__name__
             raise ConnectionConfigError(f"{where}: {field}: expected a text, got a value of {kind}")
+
+
+def _check_supported(content: dict[str, Any], where: str) -> None:
+    """Refuse what would be ignored: requests would come from another user."""
+    provider = (content.get("auth-provider") or {}).get("name")
+    if provider not in (None, _OIDC):
+        # The package would continue without credentials, or with advice about its own code.
+        raise ConnectionConfigError(
+            f"{where}: auth-provider: expected {_OIDC}, got {provider}; "
+            "clouds have an exec plugin, such as gke-gcloud-auth-plugin or kubelogin"
+        )
+    for field in _IMPERSONATION:
+        if content.get(field):
+            raise ConnectionConfigError(f"{where}: {field}: impersonation is not supported")
 
 
 def _check_data(content: dict[str, Any], where: str) -> None:

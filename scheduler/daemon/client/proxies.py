@@ -7,8 +7,14 @@ Source: golang.org/x/net/http/httpproxy (what client-go uses).
 """
 
 import ipaddress
+import re
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlsplit
+
+_PORTS: Final = {"http": 80, "https": 443}
+_WITH_PORT: Final = re.compile(r"(?:\[(.*)\]|([^:]*)):([^:]*)").fullmatch
+"""A name, or an address, with a port; an IPv6 address is in brackets then."""
 
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
@@ -18,7 +24,8 @@ def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
     proxy = _lookup(environ, f"{url.scheme}_proxy")
     if not proxy or host == "localhost" or _is_loopback(host):
         return None
-    if any(_covers(entry, host) for entry in _lookup(environ, "no_proxy").split(",")):
+    port = str(url.port or _PORTS[url.scheme])
+    if any(_covers(entry, host, port) for entry in _lookup(environ, "no_proxy").split(",")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -34,16 +41,26 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _covers(entry: str, host: str) -> bool:
-    """Return whether an entry of NO_PROXY (name, domain, address, range, `*`) covers a host."""
+def _covers(entry: str, host: str, port: str) -> bool:
+    """Return whether an entry of NO_PROXY (domain, address, range, `*`) covers a host.
+
+    A domain or an address may have a port. `.domain` and `*.domain` do not cover the domain itself.
+    """
     entry = entry.strip().lower()
-    host = host.lower()
-    if not entry:
-        return False
     if entry == "*":
         return True
+    if found := _WITH_PORT(entry):
+        if found[3] not in ("", port):
+            return False
+        entry = found[1] or found[2]
+    if not entry:
+        return False
     try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
+        address = ipaddress.ip_address(host)
     except ValueError:
-        domain = entry.removeprefix("*").removeprefix(".")
-        return host.endswith(f".{domain}") or (host == domain and not entry.startswith("."))
+        domain = entry[1:] if entry.startswith("*.") else entry
+        return host == domain or host.endswith(f".{domain.removeprefix('.')}")
+    try:
+        return address in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False

@@ -15,6 +15,13 @@ from scheduler.daemon.client.wire import UNREADABLE, json_string
 from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
 
+REVIEW_QPS: Final = 200.0
+REVIEW_BURST: Final = 400
+"""Limit of reviews: theirs alone, so that they do not wait for binds.
+
+Source: k8s.io/apiserver pkg/server/options authentication.go, authorization.go (getClient) v0.36.
+"""
+
 _WHO: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _MAY: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 

@@ -78,7 +78,7 @@ class ApiSession:
     Args:
         connection: the server, and the credentials for it.
         clock: the clock of deadlines and metrics.
-        qps: requests per second; 0 for any number.
+        qps: requests per second, except for watches; 0 for any number.
         burst: requests at once, if `qps` is not 0.
         user_agent: the User-Agent header.
         metrics: counts and measures the requests.
@@ -189,7 +189,9 @@ class ApiSession:
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Lines]:
-        """Open a long answer and yield its lines as they arrive.
+        """Open a long answer and yield its lines as they arrive; the throttle is not for watches.
+
+        Source: client-go rest/request.go (Watch) v0.36.
 
         Args:
             path: path and query, already quoted.
@@ -221,6 +223,8 @@ class ApiSession:
         Raises:
             ApiError: the server refused the request, or, within the block, the answer broke off.
         """
+        if self._throttle is not None:
+            await self._wait_turn(self._throttle, "GET")
         limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT_SECONDS)
         async with await self._open(path, limits, "gzip") as response:
             yield StreamedBody(f"GET {path}", response)
@@ -228,8 +232,6 @@ class ApiSession:
     async def _open(
         self, path: str, timeout: aiohttp.ClientTimeout, encoding: str
     ) -> aiohttp.ClientResponse:
-        if self._throttle is not None:
-            await self._wait_turn(self._throttle, "GET")
         url = URL(self._current().server + path, encoded=True)
         start, code = self._clock.monotonic(), _NO_CODE
         try:

@@ -301,6 +301,9 @@ class Informer(Generic[T]):
         self._places_asked = 0
         if is_older_version(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
+        if self.blind_since is None:
+            # The kind was not served before.
+            self.blind_since = self._clock.monotonic()
         self.version = version
         self._doubts.end(self.kind.name)
         self.state = next_state(self.state, StepResult.LIST_COMPLETE)

@@ -135,11 +135,11 @@ class Kind(Generic[T]):
         """
         try:
             built = self._build(_decoded(self._decoder, raw))
+            if self._keep is not None:
+                self._keep(built, bytes(raw))
         except Exception as problem:
             # Any error of a decoder is a fault of this object only.
             raise MalformedObjectError(_one_line(problem)) from problem
-        if self._keep is not None:
-            self._keep(built, bytes(raw))
         return built
 
     def decode_event(self, line: bytes) -> tuple[str, T]:

@@ -31,6 +31,8 @@ from scheduler.observability.logs import get_logger, verbose
 
 _SHUTDOWN_SECONDS: Final = 5.0
 _MAX_BODY_BYTES: Final = 64 * 1024
+_MAX_HEADER_BYTES: Final = 32 * 1024
+"""A bearer token may have 16 KiB."""
 _ANSWER_SECONDS: Final = 60.0
 """Time limit of an answer; a client must read it within this time."""
 
@@ -70,6 +72,7 @@ class Server:
             shutdown_timeout=_SHUTDOWN_SECONDS,
             keepalive_timeout=IDLE_SECONDS,
             handler_cancellation=True,
+            max_field_size=_MAX_HEADER_BYTES,
         )
         self._connections = Connections(
             self._protocol, self._tls.context, limit=connections_allowed()

@@ -15,10 +15,11 @@ from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
 from scheduler.daemon.bootstrap.daemon import RunningDaemon
 from scheduler.daemon.client.connection import load_connection
+from scheduler.daemon.client.reviews import User
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
 from tests.support.builders import make_node, make_pod_info
-from tests.unit.client.scripted_server import ScriptedServer, status_answer
+from tests.unit.client.scripted_server import ScriptedServer, json_answer, status_answer
 
 START = 1000.0
 
@@ -49,6 +50,7 @@ async def put_together(
     try:
         yield daemon
     finally:
+        await daemon._review_session.close()
         await daemon._session.close()
 
 
@@ -167,3 +169,22 @@ def test_requests_are_limited_as_configured(
             return taken
 
     assert uvloop.run(story()) >= at_least_seconds
+
+
+def test_a_scrape_does_not_wait_for_binds() -> None:
+    """Its token is reviewed at once: behind the binds it would wait for hours."""
+
+    async def reviewed(_: web.Request) -> web.Response:
+        user = {"username": "scraper"}
+        return json_answer({"status": {"authenticated": True, "user": user}}, 201)
+
+    async def story() -> User | None:
+        async with (
+            ScriptedServer(reviewed).running() as server,
+            put_together({"clientConnection": {"qps": 0.0001, "burst": 1}}, server.url) as daemon,
+        ):
+            await daemon._session.request("POST", "/bind", b"{}")
+            async with asyncio.timeout(60.0):
+                return await daemon._reviews().review_token("t0")
+
+    assert uvloop.run(story()) == User(name="scraper")

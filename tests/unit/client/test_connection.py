@@ -4,6 +4,7 @@ import asyncio
 import base64
 import datetime as dt
 import ipaddress
+import json
 import ssl
 import stat
 import subprocess
@@ -229,6 +230,67 @@ class TestSources:
         assert load().access.authorization == "Bearer home"
 
 
+class TestPaths:
+    def test_they_are_relative_to_the_kubeconfig_that_names_them(self, tmp_path: Path) -> None:
+        """Those of the user too, where the cluster is in another file."""
+        clusters, users = _folder(tmp_path / "clusters"), _folder(tmp_path / "users")
+        certificates = Certificates(clusters)
+        cert, key = certificates.issue("me")
+        cluster = {"server": "https://h", "certificate-authority": "ca.crt"}
+        first = kubeconfig(clusters, cluster=cluster, users=None)
+        user = {"client-certificate": cert.name, "client-key": key.name}
+        second = kubeconfig(users, user, clusters=None, contexts=None)
+        for file in (cert, key):
+            file.rename(users / file.name)
+
+        assert load(environ={"KUBECONFIG": f"{first}:{second}"}).access.tls is not None
+
+    def test_an_exec_plugin_may_be_beside_the_kubeconfig(self, tmp_path: Path) -> None:
+        """Wherever the daemon was started."""
+        _plugin(tmp_path, {"token": "e0"})
+
+        access = load(kubeconfig(tmp_path, _exec("./plugin"))).access
+
+        assert access.authorization == "Bearer e0"
+
+
+@pytest.mark.parametrize("wants", [False, True])
+def test_an_exec_plugin_learns_of_the_cluster_if_it_wants_to(
+    tmp_path: Path, *, wants: bool
+) -> None:
+    """With `provideClusterInfo`: address, authority, and the extension that is for plugins."""
+    ca = Certificates(tmp_path).ca
+    told = tmp_path / "told"
+    plugin = _script(
+        tmp_path,
+        f"import os; open({str(told)!r}, 'w').write(os.environ['KUBERNETES_EXEC_INFO'])\n"
+        'print(\'{"apiVersion": "client.authentication.k8s.io/v1",\''
+        '\' "kind": "ExecCredential", "status": {"token": "e0"}}\')',
+    )
+    user = _exec(plugin)
+    user["exec"]["provideClusterInfo"] = wants
+    cluster = {
+        "server": "https://h",
+        "tls-server-name": "other",
+        "certificate-authority": ca.name,
+        "extensions": [
+            {"name": "minikube.sigs.k8s.io", "extension": {"version": "1"}},
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}},
+        ],
+    }
+
+    load(kubeconfig(tmp_path, user, cluster))
+
+    spec = json.loads(told.read_text())["spec"]
+    expected = {
+        "server": "https://h",
+        "tls-server-name": "other",
+        "certificate-authority-data": base64.b64encode(ca.read_bytes()).decode(),
+        "config": {"audience": "a"},
+    }
+    assert spec == {"interactive": False} | ({"cluster": expected} if wants else {})
+
+
 class TestServiceAccount:
     def source(self, tmp_path: Path) -> InClusterSource:
         certificates = Certificates(tmp_path)
@@ -361,7 +423,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         lambda d: kubeconfig(
             d, cluster={"server": "https://h", "certificate-authority": "none.crt"}
         ),
-        "cluster: certificate-authority: there is no file none.crt",
+        "cluster: certificate-authority: there is no file /",
     ),
     "authority data not base64": (
         lambda d: kubeconfig(
@@ -379,7 +441,11 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
     ),
     "token file missing": (
         lambda d: kubeconfig(d, {"tokenFile": "none"}),
-        "user: tokenFile: there is no file none",
+        "user: tokenFile: there is no file /",
+    ),
+    "impersonation": (
+        lambda d: kubeconfig(d, {"token": "t", "as": "jane"}),
+        "user u: as: impersonation is not supported",
     ),
     "auth-provider of a cloud": (
         lambda d: kubeconfig(d, {"auth-provider": {"name": "azure"}}),
@@ -573,6 +639,40 @@ def test_a_token_of_a_provider_is_renewed_over_a_verified_connection(
         with pytest.raises(ConnectionConfigError, match="certificate"):
             uvloop.run(scenario())
         assert asked == []
+
+
+def _id_token(expires: dt.datetime) -> str:
+    """A token whose claims need each letter of base64url."""
+    claims = {"exp": int(expires.timestamp()), "name": "~~~~????"}
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    assert {"-", "_"} <= set(payload)
+    return f"e30.{payload}.c2ln"
+
+
+def test_an_id_token_is_used_until_it_expires(tmp_path: Path) -> None:
+    """Whatever its claims are; then it is renewed, which fails here."""
+    clock = FakeClock()
+    token = _id_token(clock.wall() + dt.timedelta(minutes=10))
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+    path = kubeconfig(tmp_path, user)
+
+    async def scenario() -> str:
+        connection = await load_connection(kubeconfig=path, environ={}, clock=clock)
+        clock.advance(590.0)
+        with pytest.raises(ConnectionConfigError, match="not valid, and no refresh-token"):
+            await connection.refresh()
+        return connection.access.authorization
+
+    assert uvloop.run(scenario()) == f"Bearer {token}"
+
+
+@pytest.mark.parametrize("token", ["a.b", "a.e30!.c", "a.W10.c", "a.eyJleHAiOiJ4In0.c"])
+def test_what_is_no_id_token_is_told(token: str, tmp_path: Path) -> None:
+    """Two parts, a letter of no base64, claims that are a list, a time that is a text."""
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+
+    with pytest.raises(ConnectionConfigError, match="oidc: id-token: expected a JSON web token"):
+        load(kubeconfig(tmp_path, user))
 
 
 class TestFreshness:
@@ -861,6 +961,48 @@ def _folder(path: Path) -> Path:
             "https://example.com",
             "http://p",
             id="only below the domain",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "http://p", "NO_PROXY": "*.example.com"},
+            "https://example.com",
+            "http://p",
+            id="a star is only below the domain",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "p", "NO_PROXY": "10.0.0.1:6443"},
+            "https://10.0.0.1:6443",
+            None,
+            id="address and port",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "http://p", "NO_PROXY": "10.0.0.1:6443"},
+            "https://10.0.0.1",
+            "http://p",
+            id="address and another port",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "p", "NO_PROXY": "[fd00::1]:6443"},
+            "https://[fd00::1]:6443",
+            None,
+            id="IPv6 address and port",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "p", "NO_PROXY": "fd00::1"},
+            "https://[fd00::1]:6443",
+            None,
+            id="IPv6 address",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "p", "NO_PROXY": "example.com:443"},
+            "https://a.example.com",
+            None,
+            id="domain and the port of the scheme",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "http://p", "NO_PROXY": "0.0.1"},
+            "https://10.0.0.1",
+            "http://p",
+            id="an address is below no domain",
         ),
         pytest.param({"HTTPS_PROXY": "p"}, "https://127.0.0.1:6443", None, id="loopback"),
         pytest.param({"HTTPS_PROXY": "p"}, "https://localhost", None, id="localhost"),

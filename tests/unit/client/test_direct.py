@@ -337,6 +337,21 @@ def test_a_line_break_in_a_token_is_not_sent() -> None:
     play(story)
 
 
+def test_a_token_may_have_any_letter() -> None:
+    """Whether it is right is for the server to say."""
+
+    async def story() -> str:
+        async with ScriptedServer(ok).running() as server:
+            connections = DirectConnections(
+                server.url, None, None, {"Authorization": "Bearer \u20ac"}
+            )
+            await get(connections)
+            connections.close()
+            return server.seen[0].headers["Authorization"]
+
+    assert asyncio.run(story()) == "Bearer \u20ac"
+
+
 def test_closed_connections_say_that_they_are() -> None:
     """After a rotation, or at the end: credentials are not what is wrong."""
 
@@ -431,9 +446,9 @@ def test_later_connections_resume_the_session_of_the_first(run: Callable[[Any], 
 
 
 @contextmanager
-def named(*addresses: tuple[str, int]) -> Iterator[str]:
+def named(*addresses: tuple[str, int], name: str = "cluster.example") -> Iterator[str]:
     """A name that the running loop resolves to these addresses."""
-    loop, name = asyncio.get_running_loop(), "cluster.example"
+    loop = asyncio.get_running_loop()
     resolve = loop.getaddrinfo
 
     async def getaddrinfo(host: str, *about: Any, **options: Any) -> Any:
@@ -513,6 +528,23 @@ class TestAddresses:
         before, after = run(story())
 
         assert after <= before
+
+
+def test_a_name_may_end_with_a_dot() -> None:
+    """It excludes search domains, and is not in the certificate."""
+
+    async def story() -> bytes:
+        theirs, ours = tls_pair()
+        ours.check_hostname = True
+        async with ScriptedServer(ok).running(theirs) as server:
+            port = int(server.url.rpartition(":")[2])
+            with named(("127.0.0.1", port), name="localhost.") as name:
+                connections = DirectConnections(f"https://{name}", ours, None, {})
+                answer = await get(connections)
+                connections.close()
+                return answer.body
+
+    assert event_loop.run(story()) == b'"ok"'
 
 
 def test_an_ip_address_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:

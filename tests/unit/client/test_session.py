@@ -352,6 +352,22 @@ def test_the_lease_passes_by_the_limit() -> None:
     assert uvloop.run(scenario()) == 4
 
 
+def test_a_watch_passes_by_the_limit() -> None:
+    """It would wait for hours, and nothing may be decided without it."""
+
+    async def scenario() -> list[str]:
+        async with (
+            serving(ok) as (server, _),
+            session_to(server.url, qps=0.0001, burst=1) as session,
+        ):
+            await session.request("POST", "/x", b"{}")
+            async with asyncio.timeout(60.0), session.stream("/w?watch=1", read_timeout=60.0):
+                pass
+            return [seen.path for seen in server.seen]
+
+    assert uvloop.run(scenario()) == ["/x", "/w?watch=1"]
+
+
 class TestStream:
     def lines(
         self, answer: Callable[[web.Request], Awaitable[web.StreamResponse]], read_timeout: float

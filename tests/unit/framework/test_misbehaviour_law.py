@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -77,6 +78,8 @@ def decide(trial: Trial, snapshot: Snapshot, pods: Iterator[Any]) -> None:
             assert status.reasons or status.is_success or status.plugin == "Nodes"
         answer = ask(framework.run_post_filter_plugins, found.state, pod, snapshot, diagnosis)
         assert answer is None or type(answer[1]) is Status
+        if answer is not None and answer[0] is not None:
+            msgspec.json.encode(answer[0].writes)
     if found.verdicts is None:
         return
     ask(framework.filtering.every_verdict, found, pod, snapshot)
@@ -111,6 +114,7 @@ def place(trial: Trial) -> None:
     failures, writes = framework.run_unreserve_plugins(state, pod)
     trial.reported += failures
     assert all(type(write) is Write for write in writes)
+    msgspec.json.encode(writes)
     trial.reported += framework.run_post_bind_plugins(state, pod)
 
 

@@ -259,6 +259,35 @@ def test_a_kind_that_comes_without_the_right_to_read_it_is_missed() -> None:
     assert course.versions == {SCHEDULER_PLUGINS}
 
 
+class Closed:
+    async def read(self) -> list[bytes]:
+        return []
+
+
+def test_a_kind_that_comes_and_cannot_be_watched_is_missed() -> None:
+    """Each of its watches ends at once: its objects are as old as its last list."""
+    seen: list[bool] = []
+
+    class Closing(Versions):
+        @override
+        @asynccontextmanager
+        async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Any]:
+            async with super().stream(path, read_timeout=read_timeout):
+                yield Closed()
+
+    api = Closing()
+
+    def enable() -> None:
+        seen.append(course.is_blind)
+        api.served = {SCHEDULER_PLUGINS}
+
+    course = Course(FakeClock(), api, FOREIGN)
+    take(course, 100.0, enable, ABSENT_SECONDS + BLIND_SECONDS + 10.0)
+
+    assert [*seen, course.is_blind] == [False, True]
+    assert course.versions == {SCHEDULER_PLUGINS}
+
+
 def test_commands_list_a_kind_where_it_is_served() -> None:
     """A server without it has no objects of it."""
 

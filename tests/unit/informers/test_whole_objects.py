@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 
 from scheduler.api.objects import Node
 from scheduler.daemon.informers.intake import Intake
+from scheduler.daemon.informers.kinds import MalformedObjectError
 from scheduler.daemon.informers.reports import Reports
 from scheduler.daemon.informers.store import Store
 from scheduler.daemon.informers.whole_objects import KeptObjects
@@ -125,3 +127,21 @@ def test_other_work_goes_on_while_very_many_objects_vanish() -> None:
 
     assert left == [8]
     assert len(store) == 0
+
+
+def test_a_pod_of_any_depth_is_kept_or_malformed() -> None:
+    """One that can be read, but not encoded again, is a fault of the pod, not of its informer."""
+    kind = KeptObjects(lambda _: True, keeps_nodes=False).pods_kind
+    count = 0
+
+    for depth in range(500, 1000):
+        fields = b'{"f:a":' * depth + b"1" + b"}" * depth
+        written = (
+            b'{"metadata":{"name":"p","namespace":"ns","uid":"u","resourceVersion":"1",'
+            b'"managedFields":[{"fieldsV1":%b}]},"spec":{"containers":[{"name":"c"}]}}' % fields
+        )
+        with suppress(MalformedObjectError):
+            kind.decode(written)
+            count += 1
+
+    assert count > 0

@@ -16,7 +16,7 @@ from scheduler.daemon.client.reviews import User
 from scheduler.daemon.serving.authentication import Authenticator, Authorities, Reviews
 from tests.support.clock import FakeClock
 from tests.support.pki import Authority, client_context
-from tests.unit.serving.harness import Instance, serving
+from tests.unit.serving.harness import OPERATOR, Instance, serving
 
 Story = Callable[[Instance], Awaitable[None]]
 
@@ -64,6 +64,18 @@ def test_a_token_that_is_no_text_is_refused() -> None:
     authenticator = Authenticator(RunOptions(), _NobodyIsAsked(), FakeClock())
 
     assert asyncio.run(authenticator.user_of(request, Authorities())) is None
+
+
+@pytest.mark.parametrize(("length", "status"), [(12_000, 200), (20_000, 401)])
+def test_a_token_may_be_long(length: int, status: int) -> None:
+    """Those of identity providers name all groups of a user."""
+
+    async def story(instance: Instance) -> None:
+        token = "t" * length
+        instance.reviews.tokens[token] = OPERATOR
+        assert (await instance.get("/metrics", token))[0] == status
+
+    _tell(story)
 
 
 class _NobodyIsAsked(Reviews):

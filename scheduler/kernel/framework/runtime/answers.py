@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -230,6 +231,10 @@ def writes(answer: Any, _: Args) -> Sequence[Write]:
         return ()
     if not isinstance(answer, Sequence) or not all(isinstance(each, Write) for each in answer):
         wrong(answer, "a sequence of Write, or nothing")
+    try:
+        msgspec.json.encode(answer)
+    except Exception:  # noqa: BLE001 - a body may hold any object
+        wrong(answer, "a sequence of Write with bodies of JSON values")
     return answer
 
 
