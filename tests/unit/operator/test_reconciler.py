@@ -338,6 +338,57 @@ def test_it_reconciles_periodically_and_after_changes() -> None:
     run_in(world.clock, story())
 
 
+def test_changes_do_not_defer_the_repair_of_drift() -> None:
+    """Each wakes the reconciler shortly before the next resync; that comes when it is due."""
+    world = World(FakeCluster(make_scheduler()))
+    service = Reference("v1", "Service", "stowage", "stowage-metrics")
+
+    async def story() -> bool:
+        running = asyncio.create_task(world.reconciler.run())
+        await asyncio.sleep(1)
+        del world.cluster.objects[service]
+        await asyncio.sleep(RESYNC_SECONDS - 3)
+        world.reconciler.wake()
+        await asyncio.sleep(3)
+        running.cancel()
+        return service in world.cluster.objects
+
+    assert run_in(world.clock, story())
+
+
+def test_a_write_that_is_refused_is_retried_later_and_later() -> None:
+    """Until the next resync at most, which repairs the drift of the other instances."""
+    world = World(FakeCluster(make_scheduler()))
+    world.cluster.refused = {"Deployment stowage/stowage"}
+    tries: list[float] = []
+    reconcile = world.reconciler.reconcile
+
+    async def watched() -> bool:
+        tries.append(world.clock.now)
+        return await reconcile()
+
+    async def story() -> None:
+        start = world.clock.now
+        world.reconciler.reconcile = watched  # when it reconciles is the point
+        running = asyncio.create_task(world.reconciler.run())
+        await asyncio.sleep(RESYNC_SECONDS * 2.5)
+        refused = [time - start for time in tries]
+        world.cluster.refused = set()
+        await asyncio.sleep(RESYNC_SECONDS)
+        del tries[:]
+        world.cluster.refused = {"Deployment stowage/stowage"}
+        world.cluster.objects[deployment_of(make_scheduler())]["metadata"]["generation"] += 1
+        start = world.clock.now
+        world.reconciler.wake()
+        await asyncio.sleep(6)
+        running.cancel()
+
+        assert refused == pytest.approx([0, 5, 15, 30, 60])
+        assert [time - start for time in tries] == pytest.approx([SETTLE_SECONDS, 5.3])
+
+    run_in(world.clock, story())
+
+
 def test_a_reconcile_that_raises_is_logged_and_repeated_later_and_later() -> None:
     """Whatever it raises; changes meanwhile do not make it come sooner."""
     world = World(FakeCluster(make_scheduler()))
