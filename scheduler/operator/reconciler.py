@@ -230,10 +230,14 @@ class Reconciler:
         lease = Reference("coordination.k8s.io/v1", "Lease", *scheduler.key)
         held = await self._cluster.read(lease)
         holder: str = ((held or {}).get("spec", {})).get("holderIdentity") or ""
+        deployment = await self._cluster.read(deployment_of(scheduler))
+        if deployment is not None and refusal(deployment, scheduler, may_adopt=False):
+            # Its pods are not those of this instance.
+            deployment = None
         status = scheduler_status(
             scheduler,
             configuration,
-            deployment=await self._cluster.read(deployment_of(scheduler)),
+            deployment=deployment,
             leader=host_of(holder),
             failures=failures,
             now=self._clock.wall(),

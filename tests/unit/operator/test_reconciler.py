@@ -421,7 +421,7 @@ def test_what_one_object_meets_with_is_its_own_failure() -> None:
     cluster = FakeCluster(odd, good, make_profile("p"))
     world = World(cluster)
     world.reconcile()
-    cluster.objects[deployment_of(odd)] = {"status": "text"}
+    cluster.objects[deployment_of(odd)] = {"metadata": "text"}
     cluster.replace(make_scheduler("good", created=1, configuration={"podMaxBackoffSeconds": 20}))
 
     with capture_logs() as logs:
@@ -544,6 +544,22 @@ def test_what_is_foreign_is_neither_changed_nor_given_rights(
     found = {each["type"]: each for each in cluster.status(scheduler)["conditions"]}
     assert found["Progressing"]["reason"] == "ApplyFailed"
     assert f"{what}: exists and {why}" in found["Progressing"]["message"]
+
+
+def test_a_foreign_deployment_is_not_the_instances() -> None:
+    """That its pods are available says nothing of the instance."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    there = put(world.cluster, "Deployment stowage/stowage", {})
+    available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}
+    counts = {"replicas": 3, "availableReplicas": 3}
+    world.cluster.objects[there]["status"] = {**counts, "conditions": [available]}
+
+    world.reconcile()
+
+    status = world.cluster.status(scheduler)
+    assert (status["replicas"], status["availableReplicas"]) == (0, 0)
+    assert status["conditions"][0]["reason"] == "NoDeployment"
 
 
 def test_what_no_controller_has_may_be_adopted() -> None:
