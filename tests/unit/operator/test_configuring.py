@@ -475,11 +475,43 @@ def test_a_broken_instance_keeps_what_it_has_and_says_so_to_its_profiles() -> No
     """Its configuration is not written anew, so what was in force there is."""
     before = {"schedulerName": "batch"}
     profile = make_profile("batch", in_force=before)
+    profile.status["scheduler"] = "stowage/stowage"
 
     plan = planned(make_scheduler(configuration={"podMaxBackoffSeconds": -1}, **ALL), profile)
 
     verdict = plan.verdicts[profile.key]
     assert (verdict.reason, verdict.in_force) == ("SchedulerInvalid", before)
+
+
+def test_a_wrong_selector_takes_no_profile_away() -> None:
+    """The configuration stays as it was, and a profile that is broken now keeps its version."""
+    before = {"schedulerName": "batch", **PACKING}
+    profile = make_profile("batch", in_force=before, **BROKEN["an unknown plugin"])
+    profile.status["scheduler"] = "stowage/stowage"
+    wrong = {"matchExpressions": [{"key": "team", "operator": "In"}]}
+
+    plan = planned(make_scheduler(profileSelector=wrong), profile)
+
+    [problem] = map(str, plan.configurations[Key("stowage", "stowage")].problems)
+    assert problem.startswith("spec.profileSelector: operator In of key 'team' expects")
+    verdict = plan.verdicts[profile.key]
+    assert (verdict.reason, verdict.in_force) == ("SchedulerInvalid", before)
+
+
+def test_a_profile_is_in_force_only_where_it_was() -> None:
+    """Another instance that selects it now, and cannot take it in, has no version of it."""
+    profile = make_profile("batch", labels={"to": "b"}, in_force={"schedulerName": "batch"})
+    profile.status["scheduler"] = "stowage/a"
+    broken = {"configuration": {"podMaxBackoffSeconds": -1}}
+    [a, b] = (
+        make_scheduler(name, created=i, profileSelector={"matchLabels": {"to": name}}, **spec)
+        for i, (name, spec) in enumerate({"a": {}, "b": broken}.items())
+    )
+
+    verdict = planned(a, b, profile).verdicts[profile.key]
+
+    assert (verdict.reason, verdict.scheduler) == ("SchedulerInvalid", b.key)
+    assert verdict.in_force is None
 
 
 def test_an_unreadable_profile_is_told_why_and_stays_as_it_was() -> None:
