@@ -193,13 +193,7 @@ class _Draft:
         self._document = _document_of(scheduler)
         self._size = _yaml_bytes(json.dumps(self._document))
         options = self._options()
-        self._rules = CheckRules(
-            packages.names,
-            options.feature_gates,
-            options.allow_unsupported,
-            options.pod_group_apis,
-            mounted_in(scheduler),
-        )
+        self._rules = CheckRules(packages.names, options, mounted_in(scheduler))
         for problem in check_document(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
         self._elects = self._is_elected(options)
@@ -344,7 +338,9 @@ class _Draft:
 
     def _options(self) -> RunOptions:
         """Return the options from the flags of the daemon; note problems."""
-        given, problems = extra_args.read(self.scheduler.spec.extra_args)
+        given, problems = extra_args.read(
+            self.scheduler.spec.extra_args, mounted_in(self.scheduler)
+        )
         for i, problem in problems:
             self._note(("spec", "extraArgs", i), problem)
         gates = feature_gates(self.scheduler)

@@ -721,6 +721,53 @@ def test_what_the_daemon_would_refuse_is_not_valid() -> None:
     assert "spec.featureGates: DRAWorkloadResourceClaims=true is not part of this version" in told
 
 
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        pytest.param(
+            {"configuration": {"clientConnection": {"kubeconfig": "/etc/scheduler.conf"}}},
+            "spec.configuration.clientConnection.kubeconfig: the daemon's pods have no file "
+            "/etc/scheduler.conf; without it they use their ServiceAccount",
+            id="of the configuration",
+        ),
+        pytest.param(
+            {"extraArgs": ["--profiling", "--kubeconfig=/etc/scheduler.conf"]},
+            "spec.extraArgs[1]: --kubeconfig: the daemon's pods have no file /etc/scheduler.conf",
+            id="of a flag",
+        ),
+    ],
+)
+def test_files_of_a_control_plane_node_are_not_there(spec: dict[str, Any], problem: str) -> None:
+    """As kubeadm writes them for kube-scheduler; the daemon would end at its start."""
+    [found] = planned(make_scheduler(**spec)).configurations.values()
+
+    assert list(map(str, found.problems)) == [problem]
+
+
+def test_the_authority_of_the_cluster_is_in_every_pod() -> None:
+    """A kubelet mounts it beside the token."""
+    authority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+    tls = {"urlPrefix": "https://x", "filterVerb": "f", "tlsConfig": {"caFile": authority}}
+    [found] = planned(
+        make_scheduler(
+            configuration={"extenders": [tls]}, extraArgs=[f"--client-ca-file={authority}"]
+        )
+    ).configurations.values()
+
+    assert found.problems == ()
+
+
+def test_flags_are_checked_together_with_the_configuration() -> None:
+    """They override it, so the daemon would refuse both."""
+    [found] = planned(
+        make_scheduler(extraArgs=["--leader-elect-lease-duration=5s"])
+    ).configurations.values()
+
+    [problem] = found.problems
+    assert problem.path == ("spec", "configuration", "leaderElection", "leaseDuration")
+    assert problem.message == "leaseDuration must be more than renewDeadline, got 5s and 10s"
+
+
 def test_files_that_the_pods_have_may_be_named() -> None:
     """Those of the certificate, and of packages that are images."""
     tls = {
