@@ -477,17 +477,17 @@ def test_an_unreadable_scheduler_is_left_alone_and_told() -> None:
 
 
 FOREIGN = [
-    pytest.param("ConfigMap stowage/stowage-config", {}, "was not made by", id="unmarked"),
+    pytest.param("ConfigMap stowage/stowage-config", {}, "and was not made by", id="unmarked"),
     pytest.param(
         "ServiceAccount stowage/stowage",
         {"labels": {"app.kubernetes.io/managed-by": "stowage-operator"}},
-        "was not made by",
+        "and was not made by",
         id="marked by a tenant",
     ),
     pytest.param(
         "Service stowage/stowage-metrics",
         {"ownerReferences": [{"kind": "Mesh", "name": "m", "uid": "9", "controller": True}]},
-        "is controlled by Mesh m",
+        "and is controlled by Mesh m",
         id="of another controller",
     ),
     pytest.param(
@@ -498,10 +498,27 @@ FOREIGN = [
                 {"kind": "Scheduler", "name": "stowage", "uid": "another", "controller": True}
             ],
         },
-        "is controlled by Scheduler stowage",
+        "and is controlled by Scheduler stowage",
         id="of a Scheduler that is gone",
     ),
-    pytest.param("ClusterRole stowage:stowage:stowage", {}, "was not made by", id="cluster-wide"),
+    pytest.param(
+        "Deployment stowage/stowage",
+        {
+            "ownerReferences": [
+                {
+                    "kind": "Scheduler",
+                    "name": "stowage",
+                    "uid": "uid-of-stowage",
+                    "controller": True,
+                }
+            ],
+        },
+        "without the label app.kubernetes.io/managed-by=stowage-operator; restore it",
+        id="of the Scheduler, without its label",
+    ),
+    pytest.param(
+        "ClusterRole stowage:stowage:stowage", {}, "and was not made by", id="cluster-wide"
+    ),
 ]
 
 
@@ -543,7 +560,7 @@ def test_what_is_foreign_is_neither_changed_nor_given_rights(
     assert deployment_of(make_scheduler("other")) in cluster.objects
     found = {each["type"]: each for each in cluster.status(scheduler)["conditions"]}
     assert found["Progressing"]["reason"] == "ApplyFailed"
-    assert f"{what}: exists and {why}" in found["Progressing"]["message"]
+    assert f"{what}: exists {why}" in found["Progressing"]["message"]
 
 
 def test_a_foreign_deployment_is_not_the_instances() -> None:
