@@ -129,8 +129,8 @@ def test_without_an_election_a_rollout_runs_one_pod(helm_program: Path) -> None:
     ]
 
     assert found == [
-        {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": "100%"}},
-        {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
+        {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": "100%"}},
+        {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
     ]
 
 

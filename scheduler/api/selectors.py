@@ -180,7 +180,25 @@ def node_requirement(requirement: NodeSelectorRequirement) -> Requirement:
     Raises:
         SelectorError: the operator is unknown, or the values do not go with it.
     """
-    parsed = _requirement(requirement, _NODE_OPERATORS)
+    return _checked(requirement, _NODE_OPERATORS)
+
+
+def check_label_selector(selector: LabelSelector) -> None:
+    """Check the expressions of a selector that no API server has checked, as of a custom resource.
+
+    Source: k8s.io/apimachinery pkg/apis/meta/v1 helpers.go (LabelSelectorAsSelector) v0.36.
+
+    Raises:
+        SelectorError: an operator is unknown, or the values do not go with it.
+    """
+    for requirement in selector.match_expressions:
+        _checked(requirement, _LABEL_OPERATORS)
+
+
+def _checked(
+    requirement: LabelSelectorRequirement | NodeSelectorRequirement, known: frozenset[str]
+) -> Requirement:
+    parsed = _requirement(requirement, known)
     values = requirement.values
     fits = False
     match parsed.operator:

@@ -122,9 +122,26 @@ def effective_configuration(
         feature_gates=gates,
     )
     _check_kubeconfig(options, written)
-    config = _with_leader_election(written, options)
-    check(config, source=f"{options.config} and command line", out_of_tree=out_of_tree)
+    source = f"{options.config} and command line"
+    config = with_flags(written, options, source=source, out_of_tree=out_of_tree)
     return config, (*options.notices, *_ignored(options))
+
+
+def with_flags(
+    written: KubeSchedulerConfiguration,
+    options: RunOptions,
+    *,
+    source: str,
+    out_of_tree: Implements | None = None,
+) -> KubeSchedulerConfiguration:
+    """Apply the flags that override a file, and check the result.
+
+    Raises:
+        ConfigError: the file and the flags contradict each other.
+    """
+    config = _with_leader_election(written, options)
+    check(config, source=source, out_of_tree=out_of_tree)
+    return config
 
 
 def _check_kubeconfig(options: RunOptions, written: KubeSchedulerConfiguration) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.load import load_object
+from scheduler.config.options import RunOptions, with_flags
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.types import ExtensionPoint
@@ -22,9 +23,7 @@ class CheckRules:
     """The values besides the configuration on which its check depends."""
 
     plugins: frozenset[str]
-    gates: tuple[str, ...]
-    allows_unsupported: bool
-    pod_group_apis: tuple[str, ...]
+    options: RunOptions
     mounted: tuple[str, ...]
 
 
@@ -32,19 +31,21 @@ class CheckRules:
 def check_document(document: str, rules: CheckRules) -> tuple[Problem, ...]:
     """Check a configuration; cached, since few change between two reconciles."""
     declared: Implements = {**own_plugins({}), **dict.fromkeys(rules.plugins, _ANY_POINT)}
+    options = rules.options
     try:
         config = load_object(
-            json.loads(document), out_of_tree=declared, feature_gates=turned_on(rules.gates)
+            json.loads(document),
+            out_of_tree=declared,
+            feature_gates=turned_on(options.feature_gates),
         )
         check_usable(
-            config,
+            with_flags(config, options, source="", out_of_tree=declared),
             implemented_plugins({}).keys() | rules.plugins,
-            rules.gates,
+            options.feature_gates,
             source="",
-            allow_unsupported=rules.allows_unsupported,
-            # The image has no files for extenders.
+            allow_unsupported=options.allow_unsupported,
             has_file=lambda name: name.startswith(rules.mounted),
-            pod_group_apis=rules.pod_group_apis,
+            pod_group_apis=options.pod_group_apis,
         )
     except ConfigError as problem:
         return problem.problems

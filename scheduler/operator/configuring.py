@@ -19,6 +19,7 @@ from scheduler.api.selectors import (
     NOTHING,
     Selector,
     SelectorError,
+    check_label_selector,
     selector_from_label_selector,
 )
 from scheduler.config.flags import FlagError, options_from_flags
@@ -192,13 +193,7 @@ class _Draft:
         self._document = _document_of(scheduler)
         self._size = _yaml_bytes(json.dumps(self._document))
         options = self._options()
-        self._rules = CheckRules(
-            packages.names,
-            options.feature_gates,
-            options.allow_unsupported,
-            options.pod_group_apis,
-            mounted_in(scheduler),
-        )
+        self._rules = CheckRules(packages.names, options, mounted_in(scheduler))
         for problem in check_document(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
         self._elects = self._is_elected(options)
@@ -239,6 +234,9 @@ class _Draft:
         self, profile: SchedulingProfile, namespaces: Mapping[str, Mapping[str, str]]
     ) -> bool:
         """Return whether this instance selects the profile."""
+        if self._problems and _version_in(self.scheduler, profile) is not None:
+            # Its configuration stays as it is, whatever the selectors say now.
+            return True
         namespace = profile.metadata.namespace
         if self._namespaces is None:
             is_near = namespace == self.scheduler.metadata.namespace
@@ -340,7 +338,9 @@ class _Draft:
 
     def _options(self) -> RunOptions:
         """Return the options from the flags of the daemon; note problems."""
-        given, problems = extra_args.read(self.scheduler.spec.extra_args)
+        given, problems = extra_args.read(
+            self.scheduler.spec.extra_args, mounted_in(self.scheduler)
+        )
         for i, problem in problems:
             self._note(("spec", "extraArgs", i), problem)
         gates = feature_gates(self.scheduler)
@@ -360,6 +360,8 @@ class _Draft:
 
     def _selector(self, name: str, written: LabelSelector | None) -> Selector:
         try:
+            if written is not None:
+                check_label_selector(written)
             return selector_from_label_selector(written)
         except SelectorError as problem:
             self._note(("spec", name), str(problem))
@@ -387,9 +389,18 @@ def _name_in_force(profile: SchedulingProfile) -> str:
     return str(earlier.get("schedulerName", "")) if isinstance(earlier, dict) else ""
 
 
+def _version_in(scheduler: Scheduler, profile: SchedulingProfile) -> Json | None:
+    """Return the version in force in an instance according to the profile's status, or None."""
+    if profile.status.get("scheduler") != str(scheduler.key):
+        return None
+    found: Json | None = profile.status.get("inForce")
+    return found
+
+
 def _scheduler_invalid(scheduler: Scheduler, profile: SchedulingProfile) -> Verdict:
     message = f"The configuration of Scheduler {scheduler.key} itself is not valid."
-    return Verdict("SchedulerInvalid", message, scheduler.key, profile.status.get("inForce"))
+    in_force = _version_in(scheduler, profile)
+    return Verdict("SchedulerInvalid", message, scheduler.key, in_force)
 
 
 def feature_gates(scheduler: Scheduler) -> str:

@@ -25,9 +25,17 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Flags that the Deployment sets or needs, with the field to use instead or the reason."""
 
+_FILES: Final = ("cert-dir", "client-ca-file", "kubeconfig", "requestheader-client-ca-file")
+"""Flags that name a file or a folder; the daemon ends at its start if it is not there."""
 
-def read(texts: Sequence[str]) -> tuple[list[tuple[str, str]], list[tuple[int, str]]]:
-    """Return the flags with their values, and the problems by their index in the list."""
+
+def read(
+    texts: Sequence[str], mounted: tuple[str, ...]
+) -> tuple[list[tuple[str, str]], list[tuple[int, str]]]:
+    """Return the flags with their values, and the problems by their index in the list.
+
+    `mounted` has the directories of the files that a flag may name.
+    """
     given: list[tuple[str, str]] = []
     problems: list[tuple[int, str]] = []
     for i, text in enumerate(texts):
@@ -37,6 +45,8 @@ def read(texts: Sequence[str]) -> tuple[list[tuple[str, str]], list[tuple[int, s
             problems.append((i, f'expected --FLAG=VALUE, got "{text}"'))
         elif name in REFUSED:
             problems.append((i, f"--{name} is refused: {REFUSED[name]}"))
+        elif name in _FILES and value and not value.startswith(mounted):
+            problems.append((i, f"--{name}: the daemon's pods have no file {value}"))
         elif name == "bind-address" and _is_loopback(value):
             problems.append((i, f"--{name}={value} is refused: probes come from the node"))
         else:

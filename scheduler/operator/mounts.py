@@ -8,10 +8,12 @@ PLUGINS: Final = "/plugins"
 """The mount path of plugin packages, and their path in an image."""
 SERVING: Final = "/etc/stowage-serving"
 RECORDINGS: Final = "/var/lib/stowage"
+SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""The mount path of the pod's token and of the cluster's certificate authority."""
 
 
 def mounted_in(scheduler: Scheduler) -> tuple[str, ...]:
-    """Return the directories of the files that a configuration may name."""
+    """Return the directories of the files that a configuration or a flag may name."""
     images = (each.name for each in scheduler.spec.plugins if each.wheel is None)
     serving = (f"{SERVING}/",) if scheduler.spec.serving.secret_name else ()
-    return (*serving, *(f"{PLUGINS}/{name}/" for name in images))
+    return (f"{SERVICE_ACCOUNT}/", *serving, *(f"{PLUGINS}/{name}/" for name in images))

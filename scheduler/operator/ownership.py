@@ -26,6 +26,9 @@ def refusal(found: Json, scheduler: Scheduler, *, may_adopt: bool) -> str:
     if controller is not None:
         if is_marked and controller.get("uid") == scheduler.metadata.uid:
             return ""
+        if controller.get("uid") == scheduler.metadata.uid:
+            [label] = (f"{name}={value}" for name, value in MANAGED_BY.items())
+            return f"exists without the label {label}; restore it, or delete the object"
         return f"exists and is controlled by {controller.get('kind')} {controller.get('name')}"
     if is_marked and "namespace" not in metadata:
         return ""

@@ -40,11 +40,11 @@ from scheduler.operator.resources import (
 from scheduler.operator.status import profile_status, scheduler_status
 
 RESYNC_SECONDS: Final = 30.0
-"""Seconds between reconciles without changes; drift is repaired within this time."""
+"""Seconds after which all objects are applied again; drift is repaired within this time."""
 RETRY_SECONDS: Final = 5.0
-"""Seconds until failed writes are retried, and until the first retry of a reconcile that raised."""
+"""Seconds until the first retry after a failure."""
 MAX_RETRY_SECONDS: Final = 60.0
-"""Longest pause until a reconcile that raised is retried; the pause doubles up to this."""
+"""Longest pause until a retry; the pause doubles up to this."""
 SETTLE_SECONDS: Final = 0.3
 """Seconds from a change to the reconcile, so that a burst of changes causes one reconcile."""
 SYSTEM: Final = "kube-system"
@@ -62,8 +62,9 @@ class _Applied:
     """The state that the last successful reconcile of a Scheduler applied."""
 
     objects: str
-    at: float
     deployment_generation: int
+    until: float
+    """The time of the resync that applies it again."""
 
 
 class Reconciler:
@@ -84,6 +85,8 @@ class Reconciler:
         self._reserved = frozenset(reserved)
         self._clock = clock
         self._woken = asyncio.Event()
+        self._next_resync = 0.0
+        """The monotonic time of the next resync; changes do not defer it."""
         self._applied: dict[Key, _Applied] = {}
         self._requests = asyncio.Semaphore(_AT_ONCE)
         self._logged: frozenset[str] = frozenset()
@@ -97,20 +100,23 @@ class Reconciler:
         retry = RETRY_SECONDS
         while True:
             try:
-                pause = RESYNC_SECONDS if await self.reconcile() else RETRY_SECONDS
-                retry = RETRY_SECONDS
+                has_failed = not await self.reconcile()
             except Exception as problem:  # noqa: BLE001 - the next reconcile may succeed
                 self._log([_failure(problem)])
                 # Changes do not end this pause: they could cause three retries a second.
                 await asyncio.sleep(retry)
                 retry = min(2 * retry, MAX_RETRY_SECONDS)
                 continue
+            if not has_failed:
+                retry = RETRY_SECONDS
+            pause = self._next_resync - self._clock.monotonic()
             try:
-                async with asyncio.timeout(pause):
+                async with asyncio.timeout(min(pause, retry) if has_failed else pause):
                     await self._woken.wait()
                     await asyncio.sleep(SETTLE_SECONDS)
             except TimeoutError:
-                pass
+                if has_failed:
+                    retry = min(2 * retry, MAX_RETRY_SECONDS)
 
     async def reconcile(self) -> bool:
         """Reconcile all objects once; return whether all of them succeeded.
@@ -119,6 +125,9 @@ class Reconciler:
             ApiError: the custom resources cannot be listed.
         """
         self._woken.clear()
+        now = self._clock.monotonic()
+        if now >= self._next_resync:
+            self._next_resync = now + RESYNC_SECONDS
         schedulers, unreadable = await self._cluster.list_objects(SCHEDULERS, Scheduler)
         leaving = [each for each in schedulers if each.is_leaving]
         # Before the profiles are listed: their kind may be deleted already.
@@ -204,16 +213,15 @@ class Reconciler:
         if before is None or before.objects != written:
             failures += await self._remove(scheduler, unwanted(scheduler))
         if not failures:
-            now = self._clock.monotonic()
-            self._applied[scheduler.key] = _Applied(written, now, generation)
+            self._applied[scheduler.key] = _Applied(written, generation, self._next_resync)
         return failures
 
     def _is_current(self, before: _Applied, written: str, generation: int) -> bool:
-        """Return whether the same desired objects were applied recently."""
+        """Return whether the same desired objects were applied since the last resync."""
         return (
             before.objects == written
             and before.deployment_generation == generation
-            and self._clock.monotonic() - before.at < RESYNC_SECONDS
+            and before.until >= self._next_resync
         )
 
     async def _report(
@@ -222,10 +230,14 @@ class Reconciler:
         lease = Reference("coordination.k8s.io/v1", "Lease", *scheduler.key)
         held = await self._cluster.read(lease)
         holder: str = ((held or {}).get("spec", {})).get("holderIdentity") or ""
+        deployment = await self._cluster.read(deployment_of(scheduler))
+        if deployment is not None and refusal(deployment, scheduler, may_adopt=False):
+            # Its pods are not those of this instance.
+            deployment = None
         status = scheduler_status(
             scheduler,
             configuration,
-            deployment=await self._cluster.read(deployment_of(scheduler)),
+            deployment=deployment,
             leader=host_of(holder),
             failures=failures,
             now=self._clock.wall(),

@@ -28,13 +28,17 @@ def scheduler_status(
     `scheduler` has the previous status. `deployment` is None and `leader` empty if there is none.
     """
     found = (deployment or {}).get("status", {})
+    profiles = f"{len(configuration.taken)}/{configuration.selected}"
+    if configuration.text is None:
+        # The earlier configuration stays, with its profiles.
+        profiles = scheduler.status.get("profiles", profiles)
     status = {
         "observedGeneration": scheduler.metadata.generation,
         "replicas": found.get("replicas", 0),
         "availableReplicas": found.get("availableReplicas", 0),
         "leader": leader,
         "schedulerNames": list(configuration.names),
-        "profiles": f"{len(configuration.taken)}/{configuration.selected}",
+        "profiles": profiles,
         "problems": _problems(configuration.problems),
     }
     conditions = (

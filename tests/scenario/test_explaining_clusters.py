@@ -7,12 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
 from apistub.storage.status import StatusError
 from scheduler.tools.cli.explain import explain
+from scheduler.tools.cli.top.command import top
+from scheduler.tools.offline.cluster import Profiles
 from tests.scenario.world import Object, World, play
 from tests.support.extender import FakeExtender, serving
 
@@ -29,7 +32,11 @@ profiles:
 """
 
 
-def asking(tmp_path: Path, story: Callable[[World, Ask], Awaitable[None]]) -> None:
+def asking(
+    tmp_path: Path,
+    story: Callable[[World, Ask], Awaitable[None]],
+    command: click.Command = explain,
+) -> None:
     """Tell a story in which a command may ask the cluster, over a kubeconfig and nothing else."""
 
     async def run(world: World) -> None:
@@ -47,7 +54,7 @@ def asking(tmp_path: Path, story: Callable[[World, Ask], Awaitable[None]]) -> No
         async def ask(*arguments: str) -> Result:
             words = [f"--kubeconfig={kubeconfig}", *arguments]
             return await asyncio.to_thread(
-                CliRunner().invoke, explain, words, catch_exceptions=False
+                CliRunner().invoke, command, words, catch_exceptions=False
             )
 
         await story(world, ask)
@@ -318,6 +325,31 @@ def test_a_pod_that_looks_like_an_instance_gets_no_pods_and_decides_nothing(
 
     with serving(spy):
         asking(tmp_path, story)
+
+
+def test_top_shows_the_queue_of_the_instance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another profile its pods would wait in no queue; of several instances one is named."""
+    shown: list[list[str]] = []
+
+    def source(_place: object, profiles: Profiles, _clock: object) -> None:
+        shown.append(list(profiles.frameworks))
+
+    monkeypatch.setattr("scheduler.tools.cli.top.command.ClusterSource", source)
+
+    async def story(world: World, ask: Ask) -> None:
+        world.node("n")
+        configured_daemon(world, "stowage", CONFIGURATION)
+        await ask()
+        configured_daemon(world, "tenant", CONFIGURATION.replace("team", "theirs"))
+        several = await ask()
+        await ask("--instance", "tenant/stowage-0")
+
+        assert "several pods run as instances of Stowage" in several.stderr
+        assert shown == [["team", "default-scheduler"], ["theirs", "default-scheduler"]]
+
+    asking(tmp_path, story, top)
 
 
 def test_replicas_of_a_deployment_are_one_instance(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Reads the configuration of the command line and checks that the daemon can run with it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from scheduler.config.notices import (
@@ -11,7 +11,7 @@ from scheduler.config.notices import (
     unsupported_settings,
 )
 from scheduler.config.options import RunOptions, effective_configuration
-from scheduler.config.problems import ConfigError
+from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.source import read_file, with_lines
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.daemon.bootstrap.installed import args_types_of, implemented_plugins, own_plugins
@@ -78,9 +78,20 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     refused = (
         *contradictions(config, feature_gates, pod_group_apis),
         *(() if allow_unsupported else lacking),
+        *_lacking_kubeconfig(config, has_file),
         *extender_problems(config.extenders, has_file, may_lack_files=may_lack_files),
     )
     if refused:
         raise ConfigError(source, with_lines(refused, text()))
     in_vain = (*gates_by_half(feature_gates), *not_in_effect(config, implemented))
     return (*in_vain, *map(str, lacking))
+
+
+def _lacking_kubeconfig(
+    config: KubeSchedulerConfiguration, has_file: Callable[[str], bool] | None
+) -> Iterator[Problem]:
+    """Yield the problem of a kubeconfig that a daemon on another machine does not have."""
+    name = config.client_connection.kubeconfig
+    if name and has_file is not None and not has_file(name):
+        told = f"the daemon's pods have no file {name}; without it they use their ServiceAccount"
+        yield Problem(("clientConnection", "kubeconfig"), told)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -25,6 +25,15 @@ from scheduler.tools.offline.reading import (
     objects_from_documents,
 )
 from scheduler.tools.offline.recorded import recorded_profiles
+
+instance_option: Final = click.option(
+    "--instance",
+    "instances",
+    multiple=True,
+    metavar="NAMESPACE/NAME",
+    help="The Deployment of Stowage in the cluster whose configuration decides, if several run "
+    "there. May be given several times.",
+)
 
 
 class InputSource(msgspec.Struct, frozen=True):
@@ -198,14 +207,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "schedulerName. A profile without a name, such as the default one that is used "
             "without this option, decides about the pods of default-scheduler and of stowage.",
         ),
-        click.option(
-            "--instance",
-            "instances",
-            multiple=True,
-            metavar="NAMESPACE/NAME",
-            help="The Deployment of Stowage in the cluster whose configuration decides, if "
-            "several run there. May be given several times.",
-        ),
+        instance_option,
         feature_gates_option,
     )
     decorated: Callable[..., Any] = with_source

@@ -41,6 +41,12 @@ _NAMED: Final = 4
 _FAILED: Final = 1
 
 
+def _processors() -> int:
+    """Return the number of processors that this process may use; macOS knows only that of all."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+
+
 @click.command(context_settings={"max_content_width": 100})
 @click.argument(
     "paths", nargs=-1, required=True, metavar="RECORDING...", type=click.Path(path_type=Path)
@@ -76,7 +82,7 @@ _FAILED: Final = 1
 @click.option(
     "--jobs",
     type=click.IntRange(1, 1024),
-    default=len(os.sched_getaffinity(0)),
+    default=_processors,
     show_default="one for each processor",
     metavar="N",
     help="Processes of this machine.",

@@ -2,8 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Final, NoReturn
 
 import click
@@ -20,7 +21,6 @@ from scheduler.tools.cli.sources import InputSource, recorded_options, source_op
 from scheduler.tools.cli.watching import watching
 from scheduler.tools.console.scenes import ClusterScene, FileScene, RecordingScene, Scene
 from scheduler.tools.console.server import Console, check_address
-from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import InputError
 
 PORT: Final = 10280
@@ -73,20 +73,29 @@ def console(*, source: InputSource, address: str, port: int, hosts: tuple[str, .
     clock = SystemClock()
     logs.configure(clock, 0)
     try:
-        event_loop.run(_serve(source, clock, address, port, hosts))
+        event_loop.run(check_address(address, port))
+        # Outside of the event loop, where Ctrl-C ends it: a recording may take minutes.
+        scene, notices = _opened(source, clock)
+        made = partial(
+            Console,
+            scene,
+            clock,
+            notices=notices,
+            hosts=hosts,
+            admission_of=source.admission_beside,
+        )
+        place = ClusterAddress(source.kubeconfig, source.context)
+        event_loop.run(_serve(_watched(scene, place, clock, made), address, port))
     except SchedulerError as problem:
         refuse("console", problem)
 
 
-async def _serve(
-    source: InputSource, clock: Clock, address: str, port: int, hosts: tuple[str, ...]
-) -> None:
+async def _serve(opening: AbstractAsyncContextManager[Console], address: str, port: int) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    await check_address(address, port)
-    async with _console(source, clock, hosts) as pages:
+    async with opening as pages:
         url = await pages.start(address, port)
         echo(f"Stowage console: {url}  (Ctrl-C ends it)")
         if not address.startswith("127.") and address not in ("localhost", "::1"):
@@ -98,38 +107,25 @@ async def _serve(
 
 
 @asynccontextmanager
-async def _console(
-    source: InputSource, clock: Clock, hosts: tuple[str, ...]
+async def _watched(
+    scene: Scene, place: ClusterAddress, clock: Clock, made: Callable[..., Console]
 ) -> AsyncIterator[Console]:
-    if source.files or source.recorded is not None:
-        scene, notices = await asyncio.to_thread(_still, source, clock)
-        yield Console(
-            scene, clock, notices=notices, hosts=hosts, admission_of=source.admission_beside
-        )
+    """Make the console of a scene, and watch the cluster of a `ClusterScene` meanwhile."""
+    if not isinstance(scene, ClusterScene):
+        yield made()
         return
-    place = ClusterAddress(source.kubeconfig, source.context)
-    profiles, notices = await asyncio.to_thread(_profiles, source, place)
-    scene = ClusterScene(profiles, clock)
-    async with watching(place, profiles, scene.submit, clock) as watched:
+    async with watching(place, scene.profiles, scene.submit, clock) as watched:
         scene.watch(watched)
-        yield Console(
-            scene,
-            clock,
-            notices=notices,
-            hosts=hosts,
-            admission_of=source.admission_beside,
-            session=watched.session,
-        )
+        yield made(session=watched.session)
 
 
-def _profiles(source: InputSource, place: ClusterAddress) -> tuple[Profiles, tuple[str, ...]]:
-    check_lists(place)
-    return source.profiles()
-
-
-def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
-    """Open a scene that does not change: files, or a recording. Return it with its notices."""
+def _opened(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
+    """Open the scene of a source, with its notices; a cluster is not watched yet."""
     recorded = source.recorded
+    if recorded is None and not source.files:
+        check_lists(ClusterAddress(source.kubeconfig, source.context))
+        profiles, notices = source.profiles()
+        return ClusterScene(profiles, clock), notices
     if recorded is None:
         objects, profiles, notices = source.read()
         title = ", ".join(source.files)

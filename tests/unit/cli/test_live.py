@@ -1,6 +1,10 @@
 """What is asked of a running daemon, where it has more to say than fits."""
 
 import json
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -136,6 +140,31 @@ def test_the_console_asks_no_cluster_if_its_port_is_taken(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"stowage console: cannot listen on 127.0.0.1 port {port}: ")
     assert result.stderr.count("\n") == 1
+
+
+def test_an_interrupt_ends_a_console_that_still_reads(tmp_path: Path) -> None:
+    """A server that takes the connection and says nothing holds it for half a minute."""
+    kubeconfig = tmp_path / "config"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        kubeconfig.write_text(KUBECONFIG.replace("127.0.0.1:1", address))
+        words = ("console", f"--kubeconfig={kubeconfig}", "--port=0")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scheduler", *words],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            connection, _ = silent.accept()
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=10)
+        finally:
+            process.kill()
+            process.wait()
+        connection.close()
+
+    assert (process.returncode, errors.strip()) == (130, "")
 
 
 def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -> None:

@@ -25,6 +25,22 @@ def test_every_command_exists() -> None:
         assert f"main {command}" in result.output
 
 
+def test_a_sweep_needs_no_affinity_of_processors() -> None:
+    """MacOS does not tell it; all processors count there."""
+    code = (
+        "import os\n"
+        "del os.sched_getaffinity\n"
+        "from scheduler.tools.cli import sweep\n"
+        "assert sweep._processors() == os.cpu_count()\n"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
+
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_help_is_quick() -> None:
     """Asking for help, or for the version, imports neither engine nor client."""
     code = (

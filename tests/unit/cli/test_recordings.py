@@ -17,7 +17,7 @@ from scheduler.daemon.recording.records import Header, RecordingError, Writer
 from scheduler.kernel.engine.events import Event, ObjectSet, Tick
 from scheduler.tools.cli.recordings import RecordedSource, recording_at, until_cut
 from scheduler.tools.cli.sources import InputSource
-from scheduler.tools.console.command import _still
+from scheduler.tools.console.command import _opened
 from scheduler.tools.offline.reading import InputError
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
@@ -146,7 +146,7 @@ def shown(
     """The seconds since the start at which a console shows a recording first."""
     recorded = RecordedSource(recordings=(file,), moment=moment)
     source = InputSource((), "", "", config_file, feature_gates, recorded)
-    scene, _ = _still(source, FakeClock())
+    scene, _ = _opened(source, FakeClock())
     return scene.default
 
 
@@ -238,7 +238,8 @@ def test_a_dump_of_the_last_minutes_explains_a_pod_too(tmp_path: Path) -> None:
     [
         (("explain", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
         (("capacity", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
-        (("top", "--config", "other.yaml"), "leave out --config"),
+        (("top", "--config", "other.yaml"), "leave out --config and --instance"),
+        (("top", "--instance", "n/other"), "leave out --config and --instance"),
         (("top", "--kubeconfig", "k"), "leave out --kubeconfig and --context"),
         (("top", "--context", "c"), "leave out --kubeconfig and --context"),
     ],

@@ -475,11 +475,43 @@ def test_a_broken_instance_keeps_what_it_has_and_says_so_to_its_profiles() -> No
     """Its configuration is not written anew, so what was in force there is."""
     before = {"schedulerName": "batch"}
     profile = make_profile("batch", in_force=before)
+    profile.status["scheduler"] = "stowage/stowage"
 
     plan = planned(make_scheduler(configuration={"podMaxBackoffSeconds": -1}, **ALL), profile)
 
     verdict = plan.verdicts[profile.key]
     assert (verdict.reason, verdict.in_force) == ("SchedulerInvalid", before)
+
+
+def test_a_wrong_selector_takes_no_profile_away() -> None:
+    """The configuration stays as it was, and a profile that is broken now keeps its version."""
+    before = {"schedulerName": "batch", **PACKING}
+    profile = make_profile("batch", in_force=before, **BROKEN["an unknown plugin"])
+    profile.status["scheduler"] = "stowage/stowage"
+    wrong = {"matchExpressions": [{"key": "team", "operator": "In"}]}
+
+    plan = planned(make_scheduler(profileSelector=wrong), profile)
+
+    [problem] = map(str, plan.configurations[Key("stowage", "stowage")].problems)
+    assert problem.startswith("spec.profileSelector: operator In of key 'team' expects")
+    verdict = plan.verdicts[profile.key]
+    assert (verdict.reason, verdict.in_force) == ("SchedulerInvalid", before)
+
+
+def test_a_profile_is_in_force_only_where_it_was() -> None:
+    """Another instance that selects it now, and cannot take it in, has no version of it."""
+    profile = make_profile("batch", labels={"to": "b"}, in_force={"schedulerName": "batch"})
+    profile.status["scheduler"] = "stowage/a"
+    broken = {"configuration": {"podMaxBackoffSeconds": -1}}
+    [a, b] = (
+        make_scheduler(name, created=i, profileSelector={"matchLabels": {"to": name}}, **spec)
+        for i, (name, spec) in enumerate({"a": {}, "b": broken}.items())
+    )
+
+    verdict = planned(a, b, profile).verdicts[profile.key]
+
+    assert (verdict.reason, verdict.scheduler) == ("SchedulerInvalid", b.key)
+    assert verdict.in_force is None
 
 
 def test_an_unreadable_profile_is_told_why_and_stays_as_it_was() -> None:
@@ -687,6 +719,53 @@ def test_what_the_daemon_would_refuse_is_not_valid() -> None:
     where = "spec.configuration.extenders[1].tlsConfig.caFile"
     assert f"{where}: the daemon's pods have no file /etc/ca.crt" in told
     assert "spec.featureGates: DRAWorkloadResourceClaims=true is not part of this version" in told
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        pytest.param(
+            {"configuration": {"clientConnection": {"kubeconfig": "/etc/scheduler.conf"}}},
+            "spec.configuration.clientConnection.kubeconfig: the daemon's pods have no file "
+            "/etc/scheduler.conf; without it they use their ServiceAccount",
+            id="of the configuration",
+        ),
+        pytest.param(
+            {"extraArgs": ["--profiling", "--kubeconfig=/etc/scheduler.conf"]},
+            "spec.extraArgs[1]: --kubeconfig: the daemon's pods have no file /etc/scheduler.conf",
+            id="of a flag",
+        ),
+    ],
+)
+def test_files_of_a_control_plane_node_are_not_there(spec: dict[str, Any], problem: str) -> None:
+    """As kubeadm writes them for kube-scheduler; the daemon would end at its start."""
+    [found] = planned(make_scheduler(**spec)).configurations.values()
+
+    assert list(map(str, found.problems)) == [problem]
+
+
+def test_the_authority_of_the_cluster_is_in_every_pod() -> None:
+    """A kubelet mounts it beside the token."""
+    authority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+    tls = {"urlPrefix": "https://x", "filterVerb": "f", "tlsConfig": {"caFile": authority}}
+    [found] = planned(
+        make_scheduler(
+            configuration={"extenders": [tls]}, extraArgs=[f"--client-ca-file={authority}"]
+        )
+    ).configurations.values()
+
+    assert found.problems == ()
+
+
+def test_flags_are_checked_together_with_the_configuration() -> None:
+    """They override it, so the daemon would refuse both."""
+    [found] = planned(
+        make_scheduler(extraArgs=["--leader-elect-lease-duration=5s"])
+    ).configurations.values()
+
+    [problem] = found.problems
+    assert problem.path == ("spec", "configuration", "leaderElection", "leaseDuration")
+    assert problem.message == "leaseDuration must be more than renewDeadline, got 5s and 10s"
 
 
 def test_files_that_the_pods_have_may_be_named() -> None:

@@ -298,7 +298,10 @@ def test_without_an_election_a_rollout_runs_one_pod(
     """Two pods that elect no leader would both schedule."""
     strategy = made(make_scheduler(**spec))["Deployment", "stowage"]["spec"]["strategy"]
 
-    assert strategy == {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+    assert strategy == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
+    }
 
 
 def test_what_has_no_owner_is_removed_by_the_finalizer() -> None:

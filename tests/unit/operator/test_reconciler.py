@@ -338,6 +338,57 @@ def test_it_reconciles_periodically_and_after_changes() -> None:
     run_in(world.clock, story())
 
 
+def test_changes_do_not_defer_the_repair_of_drift() -> None:
+    """Each wakes the reconciler shortly before the next resync; that comes when it is due."""
+    world = World(FakeCluster(make_scheduler()))
+    service = Reference("v1", "Service", "stowage", "stowage-metrics")
+
+    async def story() -> bool:
+        running = asyncio.create_task(world.reconciler.run())
+        await asyncio.sleep(1)
+        del world.cluster.objects[service]
+        await asyncio.sleep(RESYNC_SECONDS - 3)
+        world.reconciler.wake()
+        await asyncio.sleep(3)
+        running.cancel()
+        return service in world.cluster.objects
+
+    assert run_in(world.clock, story())
+
+
+def test_a_write_that_is_refused_is_retried_later_and_later() -> None:
+    """Until the next resync at most, which repairs the drift of the other instances."""
+    world = World(FakeCluster(make_scheduler()))
+    world.cluster.refused = {"Deployment stowage/stowage"}
+    tries: list[float] = []
+    reconcile = world.reconciler.reconcile
+
+    async def watched() -> bool:
+        tries.append(world.clock.now)
+        return await reconcile()
+
+    async def story() -> None:
+        start = world.clock.now
+        world.reconciler.reconcile = watched  # when it reconciles is the point
+        running = asyncio.create_task(world.reconciler.run())
+        await asyncio.sleep(RESYNC_SECONDS * 2.5)
+        refused = [time - start for time in tries]
+        world.cluster.refused = set()
+        await asyncio.sleep(RESYNC_SECONDS)
+        del tries[:]
+        world.cluster.refused = {"Deployment stowage/stowage"}
+        world.cluster.objects[deployment_of(make_scheduler())]["metadata"]["generation"] += 1
+        start = world.clock.now
+        world.reconciler.wake()
+        await asyncio.sleep(6)
+        running.cancel()
+
+        assert refused == pytest.approx([0, 5, 15, 30, 60])
+        assert [time - start for time in tries] == pytest.approx([SETTLE_SECONDS, 5.3])
+
+    run_in(world.clock, story())
+
+
 def test_a_reconcile_that_raises_is_logged_and_repeated_later_and_later() -> None:
     """Whatever it raises; changes meanwhile do not make it come sooner."""
     world = World(FakeCluster(make_scheduler()))
@@ -370,7 +421,7 @@ def test_what_one_object_meets_with_is_its_own_failure() -> None:
     cluster = FakeCluster(odd, good, make_profile("p"))
     world = World(cluster)
     world.reconcile()
-    cluster.objects[deployment_of(odd)] = {"status": "text"}
+    cluster.objects[deployment_of(odd)] = {"metadata": "text"}
     cluster.replace(make_scheduler("good", created=1, configuration={"podMaxBackoffSeconds": 20}))
 
     with capture_logs() as logs:
@@ -426,17 +477,17 @@ def test_an_unreadable_scheduler_is_left_alone_and_told() -> None:
 
 
 FOREIGN = [
-    pytest.param("ConfigMap stowage/stowage-config", {}, "was not made by", id="unmarked"),
+    pytest.param("ConfigMap stowage/stowage-config", {}, "and was not made by", id="unmarked"),
     pytest.param(
         "ServiceAccount stowage/stowage",
         {"labels": {"app.kubernetes.io/managed-by": "stowage-operator"}},
-        "was not made by",
+        "and was not made by",
         id="marked by a tenant",
     ),
     pytest.param(
         "Service stowage/stowage-metrics",
         {"ownerReferences": [{"kind": "Mesh", "name": "m", "uid": "9", "controller": True}]},
-        "is controlled by Mesh m",
+        "and is controlled by Mesh m",
         id="of another controller",
     ),
     pytest.param(
@@ -447,10 +498,27 @@ FOREIGN = [
                 {"kind": "Scheduler", "name": "stowage", "uid": "another", "controller": True}
             ],
         },
-        "is controlled by Scheduler stowage",
+        "and is controlled by Scheduler stowage",
         id="of a Scheduler that is gone",
     ),
-    pytest.param("ClusterRole stowage:stowage:stowage", {}, "was not made by", id="cluster-wide"),
+    pytest.param(
+        "Deployment stowage/stowage",
+        {
+            "ownerReferences": [
+                {
+                    "kind": "Scheduler",
+                    "name": "stowage",
+                    "uid": "uid-of-stowage",
+                    "controller": True,
+                }
+            ],
+        },
+        "without the label app.kubernetes.io/managed-by=stowage-operator; restore it",
+        id="of the Scheduler, without its label",
+    ),
+    pytest.param(
+        "ClusterRole stowage:stowage:stowage", {}, "and was not made by", id="cluster-wide"
+    ),
 ]
 
 
@@ -492,7 +560,23 @@ def test_what_is_foreign_is_neither_changed_nor_given_rights(
     assert deployment_of(make_scheduler("other")) in cluster.objects
     found = {each["type"]: each for each in cluster.status(scheduler)["conditions"]}
     assert found["Progressing"]["reason"] == "ApplyFailed"
-    assert f"{what}: exists and {why}" in found["Progressing"]["message"]
+    assert f"{what}: exists {why}" in found["Progressing"]["message"]
+
+
+def test_a_foreign_deployment_is_not_the_instances() -> None:
+    """That its pods are available says nothing of the instance."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    there = put(world.cluster, "Deployment stowage/stowage", {})
+    available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}
+    counts = {"replicas": 3, "availableReplicas": 3}
+    world.cluster.objects[there]["status"] = {**counts, "conditions": [available]}
+
+    world.reconcile()
+
+    status = world.cluster.status(scheduler)
+    assert (status["replicas"], status["availableReplicas"]) == (0, 0)
+    assert status["conditions"][0]["reason"] == "NoDeployment"
 
 
 def test_what_no_controller_has_may_be_adopted() -> None:

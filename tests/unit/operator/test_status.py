@@ -116,6 +116,14 @@ def test_every_problem_stands_in_the_status() -> None:
     assert "spec.configuration.parallelism: expected 1 or more, got 0" in str(status["conditions"])
 
 
+def test_profiles_stay_in_force_where_the_configuration_stays() -> None:
+    """They are counted as they were."""
+    broken = make_scheduler(configuration={"podMaxBackoffSeconds": -1}, status={"profiles": "2/3"})
+
+    assert status_of(broken)["profiles"] == "2/3"
+    assert status_of(make_scheduler(status={"profiles": "2/3"}))["profiles"] == "0/0"
+
+
 def test_facts_about_an_instance() -> None:
     """For columns and for people."""
     status = status_of(deployment=running())

@@ -9,10 +9,12 @@ import click
 from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
-from scheduler.tools.cli.inputs import read_profiles, refuse
+from scheduler.tools.cli.explain_text import print_note
+from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.live import ClusterAddress, check_lists
 from scheduler.tools.cli.options import cluster_options
 from scheduler.tools.cli.recordings import RecordedSource
+from scheduler.tools.cli.sources import InputSource, instance_option
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, TopSource
 from scheduler.tools.offline.reading import InputError
 
@@ -28,8 +30,10 @@ NOT_INSTALLED = (
     "--config",
     "config_file",
     metavar="FILE",
-    help="KubeSchedulerConfiguration whose profiles judge the pods that wait.",
+    help="KubeSchedulerConfiguration whose profiles judge the pods that wait; by default that of "
+    "the instance in the cluster.",
 )
+@instance_option
 @click.option(
     "--recording",
     "recordings",
@@ -39,7 +43,12 @@ NOT_INSTALLED = (
     help="Look at a recording of `stowage run --record` instead: its directory or all its parts.",
 )
 def top(
-    *, kubeconfig: str, context: str, config_file: str | None, recordings: tuple[Path, ...]
+    *,
+    kubeconfig: str,
+    context: str,
+    config_file: str | None,
+    instances: tuple[str, ...],
+    recordings: tuple[Path, ...],
 ) -> None:
     """Show queue, pending pods by reason, and how full the nodes are, live.
 
@@ -57,17 +66,22 @@ def top(
             raise
         refuse("top", NOT_INSTALLED)
     clock = SystemClock()
+    notices: tuple[str, ...] = ()
     try:
         if recordings:
-            if config_file is not None:
-                raise InputError("--recording has its own profiles: leave out --config")
+            if config_file is not None or instances:
+                raise InputError(
+                    "--recording has its own profiles: leave out --config and --instance"
+                )
             with RecordedSource(recordings=recordings).opened(kubeconfig, context) as recording:
                 source: TopSource = RecordingSource(recording)
         else:
             place = ClusterAddress(kubeconfig, context)
             # Before the screen is taken over: it has no place for errors.
             check_lists(place)
-            source = ClusterSource(place, read_profiles(config_file)[0], clock)
+            asked = InputSource((), kubeconfig, context, config_file, (), instances=instances)
+            profiles, notices = asked.profiles()
+            source = ClusterSource(place, profiles, clock)
     except SchedulerError as problem:
         refuse("top", problem)
     if not sys.stdout.isatty():
@@ -76,3 +90,5 @@ def top(
         # Log lines would tear the screen.
         logs.configure(clock, 0, stream=nowhere)
         TopApp(source).run()
+    for notice in notices:
+        print_note(notice)
