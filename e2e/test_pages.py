@@ -24,7 +24,7 @@ from e2e.support.shell import CommandError, CommandTimeoutError, Shell
 from e2e.support.stowage import start_stowage
 from e2e.support.terminal import Terminal
 from tests.support.environment import PIP, Environment
-from tests.support.pages import PAGES, blocks, shown, why_not_run
+from tests.support.pages import PAGES, blocks, files, shown, why_not_run
 
 CONTROLLERS = (
     "deployment-controller",
@@ -255,6 +255,10 @@ def test_every_command_works(reader: Reader, page: Path) -> None:
     """The commands of a page succeed one after another."""
     if page.name == "README.md" and page.parent != CHECKOUT:
         reader.shell.directory /= page.parent.relative_to(CHECKOUT)
+    for name, text in files(page):
+        file = reader.shell.directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     for found in shown(page):
         if not why_not_run(found.command):
             reader.type(found.command)

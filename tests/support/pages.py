@@ -69,6 +69,16 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for name, text in found if name == language]
 
 
+def files(page: Path) -> Iterator[tuple[str, str]]:
+    """The files of a checkout that a page has its reader write: path and text.
+
+    Their YAML begins with a comment that is the path.
+    """
+    for text in blocks(page, "yaml"):
+        if found := re.match(r"# (deploy/[\w./-]+)\n", text):
+            yield found[1], text
+
+
 def shown(page: Path) -> Iterator[Shown]:
     """The commands of a page: lines of `sh` blocks, and those after `$ ` of `console` blocks."""
     text = page.read_text()

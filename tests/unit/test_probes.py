@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from scheduler.config.flags import options_from_flags
 from scheduler.config.load import load
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -25,8 +26,9 @@ LENIENT = {
 
 def container(path: str) -> dict[str, Any]:
     """The one container of a manifest."""
-    deployment = yaml.safe_load((DEPLOY / path).read_text())
-    [found] = deployment["spec"]["template"]["spec"]["containers"]
+    manifest = yaml.safe_load((DEPLOY / path).read_text())
+    pod = manifest["spec"].get("template", manifest)
+    [found] = pod["spec"]["containers"]
     probes: dict[str, Any] = found
     return probes
 
@@ -45,6 +47,7 @@ def of_the_chart() -> dict[str, Any]:
         pytest.param(container("base/deployment.yaml"), id="base"),
         pytest.param(container("shadow/deployment.yaml"), id="shadow"),
         pytest.param(container("operator/deployment.yaml"), id="operator"),
+        pytest.param(container("static-pod/kube-scheduler.yaml"), id="static pod"),
         pytest.param(of_the_chart(), id="chart"),
     ],
 )
@@ -66,3 +69,25 @@ def test_liveness_is_no_stricter_than_the_lease() -> None:
     live = container("base/deployment.yaml")["livenessProbe"]
 
     assert live["timeoutSeconds"] * live["failureThreshold"] > election.lease_duration_seconds
+
+
+def test_the_static_pod_stands_in_for_kube_scheduler() -> None:
+    """It has kube-scheduler's name, kubeconfig and Lease, and mounts what it names."""
+    pod = yaml.safe_load((DEPLOY / "static-pod/kube-scheduler.yaml").read_text())
+    config = load((DEPLOY / "static-pod/config.yaml").read_text())
+    of_stowage = container("static-pod/kube-scheduler.yaml")
+    [command, *flags] = of_stowage["args"]
+    words = [flag.split("=", 1) for flag in flags]
+    options = options_from_flags([(name.lstrip("-"), value) for name, value in words])
+    mounted = [mount["mountPath"] for mount in of_stowage["volumeMounts"]]
+
+    assert command == "run"
+    assert f"{Path(options.config).parent}" in mounted
+    assert config.client_connection.kubeconfig in mounted
+    election = config.leader_election
+    assert (election.resource_namespace, election.resource_name) == (
+        pod["metadata"]["namespace"],
+        pod["metadata"]["name"],
+    )
+    assert "default-scheduler" in [profile.scheduler_name for profile in config.profiles]
+    assert options.notices == ()
