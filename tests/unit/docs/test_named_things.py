@@ -16,12 +16,14 @@ from scheduler.config.load import default_configuration, load_object
 from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
 from scheduler.config.write import to_object
 from scheduler.daemon.driver.lanes import MAX_OWED
+from scheduler.daemon.serving.endpoints import Endpoints
+from scheduler.daemon.serving.health import scheduler_checks
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.shadow_metrics import ShadowMetrics
 from scheduler.tools.cli.main import main
 from tests.support.pages import blocks
-from tests.unit.docs.not_here import METRICS as NOT_SERVED
+from tests.unit.docs.not_here import ENDPOINTS as NOT_THERE, METRICS as NOT_SERVED
 
 CHECKOUT = Path(__file__).parents[3]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
@@ -233,6 +235,24 @@ def test_every_page_is_found() -> None:
 
     assert pages - set(re.findall(r"docs/([\w-]+\.md)", readme)) == set()
     assert pages - set(re.findall(r": ([\w-]+\.md)$", navigation, re.MULTILINE)) == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_paths_exist(path: Path) -> None:
+    """Those of the secure port are served, by the daemon or by a shadow."""
+    constants = filter(None, Endpoints.routes.__code__.co_consts)
+    served = {each for each in constants if isinstance(each, str) and each.startswith("/")}
+    for file in ("daemon/bootstrap/daemon.py", "tools/cli/shadow_watch.py"):
+        [dumps] = re.findall(r"debug=\{(.*)\}", (CHECKOUT / "scheduler" / file).read_text())
+        served |= {f"/debug/{name}" for name in re.findall(r'"(\w+)":', dumps)}
+    for kind, checks in scheduler_checks(lambda: None, bool, bool, port=lambda: None).items():
+        served |= {f"/{kind}", *(f"/{kind}/{check}" for check in checks)}
+    kinds = "debug|metrics|configz|statusz|flagz|livez|readyz|healthz"
+    named = re.findall(
+        rf"`(?:GET |PUT |DELETE )?(/(?:{kinds})(?:/[\w-]+)*)\b(?!/?\*)", path.read_text()
+    )
+
+    assert set(named) - served - NOT_THERE.keys() == set()
 
 
 def test_every_extension_point_is_described() -> None:
