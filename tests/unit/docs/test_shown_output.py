@@ -1,12 +1,14 @@
 """The output that pages show under a command on files is what the command prints."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
+from scheduler.testing import Manifest, node, pod
 from scheduler.tools.cli.main import main
 
 CHECKOUT = Path(__file__).parents[3]
@@ -19,6 +21,46 @@ NAMES = (
 )
 PAGES = [CHECKOUT / name for name in NAMES]
 EXAMPLES = ("examples/getting-started/cluster.yaml", "examples/devices/", "examples/groups/")
+
+GPU = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
+BATCH = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+
+
+def running(name: str, on: str, **requests: str) -> Manifest:
+    return pod(name, namespace="shop", node=on, requests=requests)
+
+
+def waiting(name: str, **requests: str) -> Manifest:
+    return pod(name, namespace="shop", requests=requests)
+
+
+EXPLAINED = {
+    ("explain.md", "shop/web-0"): [
+        node("n1", taints=[GPU]),
+        node("n2", allocatable={"cpu": "2"}),
+        *(waiting(f"web-{number}", cpu="3") for number in range(3)),
+    ],
+    ("explain.md", "shop/cache"): [
+        *(node(f"worker-{number}", allocatable={"cpu": "8"}) for number in (1, 2, 3)),
+        node("worker-4", taints=[BATCH]),
+        running("cache", "worker-1", cpu="1", memory="1Gi"),
+        running("large", "worker-2", cpu="4", memory="8Gi"),
+        running("small", "worker-3", cpu="2", memory="1Gi"),
+    ],
+    ("explain.md", "shop/big"): [
+        node("n1", taints=[GPU]),
+        node("n2", allocatable={"cpu": "2"}),
+        running("busy", "n2", cpu="1500m"),
+        waiting("big", cpu="3"),
+    ],
+    ("operations.md", "shop/web"): [
+        node("worker-1"),
+        node("worker-2", taints=[BATCH]),
+        running("db", "worker-1", cpu="3"),
+        waiting("web", cpu="3"),
+    ],
+}
+"""The clusters of the pods that pages explain without an example file."""
 
 
 def shown(page: Path) -> Iterator[tuple[str, list[str]]]:
@@ -49,3 +91,32 @@ def test_the_lines_are_printed_in_this_order(
     assert result.exit_code == 0, (page, result.output)
     for line in lines:
         assert line in printed, f"{page}: `{command}` does not print: {line}"
+
+
+@pytest.mark.parametrize(("page", "name"), EXPLAINED)
+def test_explanations_are_printed(page: str, name: str, tmp_path: Path) -> None:
+    """A page may leave lines out, which `...` marks within an answer."""
+    text = (CHECKOUT / "docs" / page).read_text()
+    [block] = re.findall(rf"^{name}  \(profile .*?(?=^```)", text, re.MULTILINE | re.DOTALL)
+    lines = [line for line in block.splitlines() if line.strip() not in ("", "...")]
+
+    printed = iter(explained(EXPLAINED[page, name], name, tmp_path))
+
+    for line in lines:
+        assert line in printed, f"{page}: `stowage explain {name}` does not print: {line}"
+
+
+def explained(objects: Sequence[Manifest], name: str, directory: Path) -> list[str]:
+    """Return the page about a pod, of all pages if it is pending."""
+    file = directory / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    is_pending = not any("nodeName" in each["spec"] for each in objects if _name(each) == name)
+    words = ["explain", *(() if is_pending else (name,)), "-f", str(file)]
+    result = CliRunner().invoke(main, words, prog_name="stowage")
+
+    assert result.exit_code == 0, result.output
+    return [line.rstrip() for line in result.stdout.splitlines()]
+
+
+def _name(manifest: Manifest) -> str:
+    return f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata']['name']}"
