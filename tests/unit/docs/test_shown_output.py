@@ -22,6 +22,8 @@ NAMES = (
 PAGES = [CHECKOUT / name for name in NAMES]
 EXAMPLES = ("examples/getting-started/cluster.yaml", "examples/devices/", "examples/groups/")
 
+DEPLOYED = CHECKOUT / "deploy" / "base" / "config.yaml"
+"""The configuration that `stowage explain` finds in a cluster after an installation."""
 GPU = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
 BATCH = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 
@@ -53,11 +55,14 @@ EXPLAINED = {
         running("busy", "n2", cpu="1500m"),
         waiting("big", cpu="3"),
     ],
+    ("operations.md", "default/db-2"): [
+        *yaml.safe_load_all(Path(__file__).with_name("claims.yaml").read_text()),
+    ],
     ("operations.md", "shop/web"): [
         node("worker-1"),
         node("worker-2", taints=[BATCH]),
         running("db", "worker-1", cpu="3"),
-        waiting("web", cpu="3"),
+        pod("web", namespace="shop", requests={"cpu": "3"}, schedulerName="stowage"),
     ],
 }
 """The clusters of the pods that pages explain without an example file."""
@@ -100,18 +105,21 @@ def test_explanations_are_printed(page: str, name: str, tmp_path: Path) -> None:
     [block] = re.findall(rf"^{name}  \(profile .*?(?=^```)", text, re.MULTILINE | re.DOTALL)
     lines = [line for line in block.splitlines() if line.strip() not in ("", "...")]
 
-    printed = iter(explained(EXPLAINED[page, name], name, tmp_path))
+    options = ("--config", str(DEPLOYED)) if page == "operations.md" else ()
+    printed = iter(explained(EXPLAINED[page, name], name, tmp_path, options))
 
     for line in lines:
         assert line in printed, f"{page}: `stowage explain {name}` does not print: {line}"
 
 
-def explained(objects: Sequence[Manifest], name: str, directory: Path) -> list[str]:
+def explained(
+    objects: Sequence[Manifest], name: str, directory: Path, options: Sequence[str]
+) -> list[str]:
     """Return the page about a pod, of all pages if it is pending."""
     file = directory / "cluster.yaml"
     file.write_text(yaml.safe_dump_all(objects))
     is_pending = not any("nodeName" in each["spec"] for each in objects if _name(each) == name)
-    words = ["explain", *(() if is_pending else (name,)), "-f", str(file)]
+    words = ["explain", *(() if is_pending else (name,)), "-f", str(file), *options]
     result = CliRunner().invoke(main, words, prog_name="stowage")
 
     assert result.exit_code == 0, result.output
