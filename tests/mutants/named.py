@@ -525,11 +525,9 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a fenced patch kills its worker",
-        "daemon/driver/write_requests",
-        "            pass  # the pod is gone, and its status with it\n"
+        "daemon/client/status_tries",
         "        except RequestError as problem:\n",
-        "            pass  # the pod is gone, and its status with it\n"
-        "        except NotFoundError as problem:\n",
+        "        except OSError as problem:\n",
         _OUTBOX + "test_fenced_writes_end_no_worker",
     ),
     NamedFault(
