@@ -18,7 +18,7 @@ import msgspec
 from typing_extensions import override
 from yarl import URL
 
-from scheduler.daemon.client.errors import FencedError, cut
+from scheduler.daemon.client.errors import FencedError, cause_of, cut
 from scheduler.daemon.client.http_connection import HttpConnection, NoAnswerError, Response
 from scheduler.daemon.client.tls import ResumingContext
 
@@ -163,7 +163,6 @@ class DirectConnections:
         return None
 
     async def _connect(self, timeout: float) -> HttpConnection:
-        where = f"{self._host}:{self._port}"
         try:
             async with asyncio.timeout(min(timeout, CONNECT_TIMEOUT_SECONDS)):
                 connected = await aiohappyeyeballs.start_connection(
@@ -180,13 +179,10 @@ class DirectConnections:
                     ssl=self._context,
                     server_hostname=self._server_hostname,
                 )
-        except TimeoutError as problem:
-            raise NoAnswerError("no answer in time") from problem
-        except ssl.CertificateError as problem:
-            raise NoAnswerError(cut(f"cannot trust {where}: {problem}")) from problem
         except OSError as problem:
-            cause = problem.strerror or str(problem)
-            raise NoAnswerError(cut(f"cannot connect to {where}: {cause}")) from problem
+            if self._context is not None:
+                self._context.forget_sessions()
+            raise NoAnswerError(_why(problem, f"{self._host}:{self._port}")) from problem
         return connection
 
     async def _addresses(self) -> Sequence[aiohappyeyeballs.AddrInfoType]:
@@ -198,3 +194,12 @@ class DirectConnections:
                 self._host, self._port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
             )
         return aiohappyeyeballs.addr_to_addr_infos((self._host, self._port)) or ()
+
+
+def _why(problem: OSError, where: str) -> str:
+    """Return a message for a failure to connect."""
+    if isinstance(problem, TimeoutError):
+        return "no answer in time"
+    if isinstance(problem, ssl.CertificateError):
+        return cut(f"cannot trust {where}: {problem}")
+    return cut(f"cannot connect to {where}: {cause_of(problem)}")

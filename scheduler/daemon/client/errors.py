@@ -193,6 +193,11 @@ def cut(text: str) -> str:
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
 
+def cause_of(problem: OSError) -> str:
+    """Return the words of the system for an error, or its name: a reset has no words in uvloop."""
+    return problem.strerror or str(problem) or type(problem).__name__
+
+
 def _retry_after(headers: Mapping[str, str], told: ApiStatus) -> float | None:
     """Return the seconds of Retry-After; API servers do not use its date form, which is ignored."""
     header = headers.get("retry-after", "")

@@ -23,6 +23,7 @@ from kubernetes.aio.config.kube_config import (
 )
 from typing_extensions import override
 
+from scheduler.api.nulls import without_nulls
 from scheduler.clock import Clock
 from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.client.errors import ConnectionConfigError, cut
@@ -299,6 +300,11 @@ def _merged(paths: str, where: str) -> Any:
     config = KubeConfigMerger(paths).config if is_there else None
     if config is None:
         raise ConnectionConfigError(f"{where}: the file does not exist")
+    for kind in ("cluster", "context", "user"):
+        for entry in config.value[f"{kind}s"]:
+            # The package's name for it, in its messages, has its content, secrets included.
+            entry.name = f"{kind} {entry['name']}"
+            entry.value[kind] = without_nulls(entry.value.get(kind)) or {}
     return config
 
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from yarl import URL
 
 from scheduler.daemon.client.direct import CONNECT_TIMEOUT_SECONDS, Request
-from scheduler.daemon.client.errors import FencedError, cut
+from scheduler.daemon.client.errors import FencedError, cause_of, cut
 from scheduler.daemon.client.http_connection import (
     MAX_ANSWER_BYTES,
     NoAnswerError,
@@ -92,7 +92,7 @@ def why(problem: Exception) -> str:
     if isinstance(problem, aiohttp.ClientConnectorCertificateError):
         return cut(f"cannot trust {problem.host}:{problem.port}: {problem.certificate_error}")
     if isinstance(problem, aiohttp.ClientConnectorError):
-        cause = problem.os_error.strerror or str(problem.os_error)
+        cause = cause_of(problem.os_error)
         return cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
     # The text of the next two errors has the URL of the proxy, maybe with a password.
     if isinstance(problem, aiohttp.ClientResponseError):

@@ -248,6 +248,9 @@ class ApiSession:
             async with response:
                 answer = await read_whole(response)
         except (*BROKEN, NoAnswerError) as problem:
+            tls = self._current().tls
+            if tls is not None and isinstance(problem, aiohttp.ClientConnectorError):
+                tls.context.forget_sessions()
             raise UnavailableError(f"GET {path}", message=why(problem)) from problem
         finally:
             self._observe("GET", code, start, 0, None)

@@ -68,6 +68,10 @@ class ResumingContext(ssl.SSLContext):
         if session is not None and session.has_ticket:
             self._sessions[connection.server_hostname] = session
 
+    def forget_sessions(self) -> None:
+        """Offer no session to the next connection: some servers refuse one, and the connection."""
+        self._sessions.clear()
+
 
 @dataclass(frozen=True, slots=True)
 class Tls:

@@ -175,6 +175,15 @@ class TestSources:
         assert access.tls is not None
         assert access.tls.context.verify_mode is ssl.CERT_NONE
 
+    def test_null_is_the_same_as_absent(self, tmp_path: Path) -> None:
+        """As what is left when an editor has taken out the only line below."""
+        for users in (
+            [{"name": "u"}],
+            [{"name": "u", "user": None}],
+            [{"name": "u", "user": {"auth-provider": {"name": None}, "exec": None}}],
+        ):
+            assert load(kubeconfig(tmp_path, users=users)).access.authorization == ""
+
     def test_username_and_password(self, tmp_path: Path) -> None:
         """Basic authentication."""
         path = kubeconfig(tmp_path, {"username": "u", "password": "p"})
@@ -443,6 +452,16 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         lambda d: kubeconfig(d, {"tokenFile": "none"}),
         "user: tokenFile: there is no file /",
     ),
+    "auth-provider without its fields": (
+        lambda d: kubeconfig(
+            d, {"auth-provider": {"name": "oidc", "config": {"refresh-token": "secret"}}}
+        ),
+        "Expected key client-id in user u/user/auth-provider/config",
+    ),
+    "a user that is a text": (
+        lambda d: kubeconfig(d, users=[{"name": "u", "user": "secret"}]),
+        "expected a mapping with clusters, contexts and users",
+    ),
     "impersonation": (
         lambda d: kubeconfig(d, {"token": "t", "as": "jane"}),
         "user u: as: impersonation is not supported",
@@ -527,6 +546,7 @@ def test_each_broken_kubeconfig_has_one_clear_line(name: str, tmp_path: Path) ->
     assert message.startswith(f"kubeconfig {path}: ")
     assert expected in message
     assert "\n" not in message
+    assert "secret" not in message
 
 
 def test_certificates_that_are_none(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from scheduler.daemon.client.direct import DirectConnections, Request
 from scheduler.daemon.client.errors import FencedError, UnavailableError
 from scheduler.daemon.client.http_connection import NoAnswerError, Response, TooLongError
 from scheduler.daemon.client.session import ApiSession
-from scheduler.daemon.client.tls import ResumingContext, TlsFiles, load_tls
+from scheduler.daemon.client.tls import ResumingContext, Tls, TlsFiles, load_tls
 from scheduler.daemon.serving.certificates import as_files, self_signed_pair
 from tests.unit.client.scripted_server import ScriptedServer, json_answer, until
 
@@ -443,6 +443,41 @@ def test_later_connections_resume_the_session_of_the_first(run: Callable[[Any], 
     first, second = run(story())
     assert (first["accept"], first["hits"]) == (1, 0)
     assert (second["accept"], second["hits"]) == (3, 2)
+
+
+@pytest.mark.parametrize("is_watch", [False, True], ids=["request", "watch"])
+def test_a_session_that_is_refused_is_not_offered_again(*, is_watch: bool) -> None:
+    """Otherwise no connection would succeed any more."""
+    theirs, ours = tls_pair()
+
+    def refuse(connection: ssl.SSLObject, *_: object) -> int | None:
+        refused = bool(connection.session_reused)
+        seen.append(refused)
+        return ssl.ALERT_DESCRIPTION_HANDSHAKE_FAILURE if refused else None
+
+    async def connect(access: Access) -> None:
+        async with ApiSession(Connection(None, access), clock=SystemClock()) as session:
+            if is_watch:
+                async with session.stream("/x", read_timeout=60.0):
+                    pass
+            else:
+                await session.request("GET", "/x")
+
+    seen: list[bool] = []
+    theirs.sni_callback = refuse
+
+    async def story() -> None:
+        async with ScriptedServer(ok).running(theirs) as server:
+            connections = DirectConnections(server.url, ours, None, {})
+            await get(connections)
+            connections.close()
+            access = Access(server.url, tls=Tls(ours, b""))
+            with pytest.raises(UnavailableError, match=r"cannot connect to .*: ConnectionReset"):
+                await connect(access)
+            await connect(access)
+
+    event_loop.run(story())
+    assert seen == [False, True, False]
 
 
 @contextmanager

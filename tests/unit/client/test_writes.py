@@ -32,6 +32,7 @@ from scheduler.errors import RequestError
 from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
 from tests.unit.client.scripted_server import Seen, json_answer, serving, status_answer, until
 
 R = TypeVar("R")
@@ -642,3 +643,39 @@ def test_plugins_take_turns() -> None:
             return most, len(server.seen)
 
     assert uvloop.run(scenario()) == (PLUGIN_REQUESTS, 3 * PLUGIN_REQUESTS + 1)
+
+
+@pytest.mark.parametrize(
+    ("becomes_true_at", "seconds"),
+    [
+        pytest.param(0.0, 0.0, id="holds already"),
+        pytest.param(20.0, 20.0, id="holds after some changes"),
+        pytest.param(25.0, 60.0, id="holds without a change that tells"),
+        pytest.param(100.0, 60.0, id="never holds"),
+    ],
+)
+def test_a_plugin_waits_for_a_condition_or_in_vain(becomes_true_at: float, seconds: float) -> None:
+    """It hears of changes every ten seconds for a while; afterwards it hears no more."""
+    clock = FakeClock(0.0)
+    listeners: list[Callable[[], None]] = []
+
+    def listen(wake: Callable[[], None]) -> Callable[[], None]:
+        listeners.append(wake)
+        return lambda: listeners.remove(wake)
+
+    async def change() -> None:
+        for _ in range(2):
+            await asyncio.sleep(10.0)
+            for wake in listeners:
+                wake()
+
+    async def story() -> bool:
+        changing = asyncio.create_task(change())
+        try:
+            return await PodWrites.until(lambda: clock.now >= becomes_true_at, listen, 60.0)
+        finally:
+            changing.cancel()
+
+    assert run_in(clock, story()) is (seconds < 60.0)
+    assert clock.now == pytest.approx(seconds)
+    assert listeners == []

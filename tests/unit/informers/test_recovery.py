@@ -13,6 +13,7 @@ from scheduler.daemon.client.http_connection import Response
 from scheduler.daemon.informers.backoff import CAP_SECONDS
 from scheduler.daemon.informers.informer import Informer, InformerOptions
 from scheduler.daemon.informers.kinds import NODES
+from scheduler.daemon.informers.paging import FIRST
 from scheduler.daemon.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
@@ -134,6 +135,31 @@ def test_a_server_whose_versions_expire_each_time_is_asked_less_and_less() -> No
         lists = sum("watch" not in path for path in api.requests)
         assert 60 / CAP_SECONDS <= lists <= 5 + 60 / (CAP_SECONDS / 2)
         assert len(api.requests) <= 2 * lists
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run_in(clock, story())
+
+
+def test_a_watch_that_the_server_does_not_end_is_closed() -> None:
+    """It may have been forgotten there. The next one goes on from its last bookmark."""
+    clock = FakeClock()
+
+    async def story() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        informer = informer_of(api, clock)
+        running = asyncio.create_task(informer.run())
+        for _ in range(60):
+            await asyncio.sleep(60)
+            api.version += 1
+            api.bookmark()
+        await asyncio.sleep(1)
+
+        watches = [path for path in api.requests if "watch" in path]
+        assert 3600 / (600 + 30) <= len(watches) <= 1 + 3600 / (300 + 30)
+        assert sum(f"limit={FIRST}" in path for path in api.requests) == 1
+        assert informer.version == str(api.version)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from typing_extensions import override
 
 from scheduler.daemon.client.errors import UnavailableError
 from scheduler.daemon.client.lease_candidates import LeaseCandidate, LeaseCandidateSpec
@@ -17,6 +18,8 @@ from scheduler.daemon.leader_election.candidacy import (
     semantic_version,
 )
 from scheduler.daemon.leader_election.election import Election, LeaderElectionSettings
+from tests.support.clock import FakeClock
+from tests.support.virtual_time import run_in
 from tests.unit.leader_election.fake_leases import (
     Candidate,
     FakeLeaseServer,
@@ -204,6 +207,27 @@ def test_a_candidate_leads_when_it_is_named_and_takes_itself_back_at_the_end() -
         assert a.story[-2:] == ["a stopped leading", "stopped"]
 
     play(scenario)
+
+
+def test_a_candidate_ends_although_its_deletion_has_no_answer() -> None:
+    """The next election then waits for it, and not the end of the process."""
+    clock = FakeClock()
+
+    class Deaf(FakeRecord):
+        @override
+        async def delete(self, timeout: float) -> None:
+            await asyncio.Event().wait()
+
+    async def story() -> float:
+        candidacy = Candidacy(Deaf(), "stowage", "1.2.3", clock, 1.0)
+        standing = asyncio.create_task(candidacy.stand())
+        await asyncio.sleep(5.0)
+        before = clock.now
+        standing.cancel()
+        await asyncio.gather(standing, return_exceptions=True)
+        return clock.now - before
+
+    assert run_in(clock, story()) == pytest.approx(2.0)
 
 
 def test_a_candidate_that_is_chosen_late_leads_all_the_same() -> None:
