@@ -13,6 +13,8 @@ from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.recordings import recording_at
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource
 from scheduler.tools.cli.top.view import View, view_of
+from scheduler.tools.cli.watching import watching
+from scheduler.tools.console.scenes import ClusterScene
 from scheduler.tools.offline.cluster import Profiles
 from tests.scenario.world import World, play
 
@@ -60,6 +62,31 @@ def test_a_cluster_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             queue = {"active": 0, "unschedulable": 1, "gated": 0}
             await world.until(lambda: look(source).queue == queue, "the queue of the daemon")
             assert source.rates.per_second(source.now) == pytest.approx((0.001, 0.002))
+
+    play(story)
+
+
+def test_a_server_that_is_gone_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on the screen, or on the pages of the console, is old then."""
+    monkeypatch.setattr("scheduler.daemon.informers.informer.BLIND_SECONDS", 0.1)
+
+    async def story(world: World) -> None:
+        place, clock = ClusterAddress(kubeconfig(world, tmp_path)), SystemClock()
+        source = ClusterSource(place, Profiles(None), clock)
+        scene = ClusterScene(Profiles(None), clock)
+        async with (
+            source.running(),
+            watching(place, scene.profiles, scene.submit, clock) as watched,
+        ):
+            scene.watch(watched)
+            await world.until(lambda: not scene.missing, "everything is listed")
+            await world.until(lambda: source.title.endswith("kubeconfig"), "the same for top")
+            await world.sandbox.stop()
+            told = "out of date, without a watch of pods, nodes"
+            await world.until(lambda: f"({told}" in source.title, "top to show it")
+            await world.until(
+                lambda: f"The cluster: {told}" in scene.missing, "the page to show it"
+            )
 
     play(story)
 

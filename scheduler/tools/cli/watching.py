@@ -41,6 +41,14 @@ class Watched(msgspec.Struct, frozen=True):
     session: ApiSession
     tasks: "tuple[asyncio.Task[None], ...]"
 
+    def notice(self, now: float) -> str:
+        """Return how the known objects differ from the cluster; empty if they should not."""
+        if missing := self.informers.unsynced:
+            return f"waiting for {', '.join(missing)}"
+        if blind := self.informers.blind(now):
+            return f"out of date, without a watch of {', '.join(blind)}"
+        return ""
+
 
 @asynccontextmanager
 async def watching(

@@ -75,7 +75,7 @@ class Scene(ABC):
 
     @property
     def missing(self) -> str:
-        """A notice about kinds that are not listed yet; empty once all are."""
+        """A notice about kinds that are not listed yet, or not watched; empty if there are none."""
         return ""
 
     @abstractmethod
@@ -171,6 +171,7 @@ class ClusterScene(Scene):
         self.rates = Rates()
         self._server = ""
         self._unsynced: Callable[[], list[str]] = lambda: ["everything"]
+        self._notice: Callable[[], str] = lambda: "waiting for everything"
         self._clock = clock
         self._objects: dict[Place, Any] = {}
         self._events: deque[tuple[float, Event]] = deque()
@@ -181,6 +182,7 @@ class ClusterScene(Scene):
         """Set the watched cluster."""
         self._server = watched.server
         self._unsynced = lambda: watched.informers.unsynced
+        self._notice = lambda: watched.notice(self._clock.monotonic())
 
     def submit(self, event: Event) -> None:
         """Queue an event; the engine handles it when a page is shown."""
@@ -194,8 +196,8 @@ class ClusterScene(Scene):
     @property
     @override
     def missing(self) -> str:
-        missing = self._unsynced()
-        return f"Waiting for {', '.join(missing)} of the cluster." if missing else ""
+        notice = self._notice()
+        return f"The cluster: {notice}." if notice else ""
 
     @override
     def go(self, moment: float | None) -> None:

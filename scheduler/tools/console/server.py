@@ -189,9 +189,7 @@ class Console:
             except web.HTTPException as error:
                 response = _failure(HTTPStatus(error.status), error.reason)
             except Exception as error:  # noqa: BLE001 - whatever went wrong, the page says so
-                _log.exception("A page was not answered")
-                told = f"{type(error).__name__}: {error}"
-                response = _failure(HTTPStatus.INTERNAL_SERVER_ERROR, told)
+                response = _failure(HTTPStatus.INTERNAL_SERVER_ERROR, _unexpected(error))
         if not response.prepared:
             response.headers.update(_HEADERS)
         return response
@@ -319,6 +317,9 @@ class Console:
             await response.write(_encode({"error": str(problem)}) + b"\n")
         except ClientConnectionError:
             pass  # The page was closed, which ends the computation.
+        except Exception as problem:  # noqa: BLE001 - as for short questions
+            # The answer has begun: another one would be unreadable in its middle.
+            await response.write(_encode({"error": _unexpected(problem)}) + b"\n")
         finally:
             await steps.aclose()  # type: ignore[attr-defined] # it is a generator
         await response.write_eof()
@@ -385,3 +386,9 @@ def _json(value: object) -> web.Response:
 
 def _failure(status: HTTPStatus, told: str) -> web.Response:
     return web.Response(body=_encode({"error": told}), content_type=_JSON, status=status)
+
+
+def _unexpected(error: Exception) -> str:
+    """Log an error that is no answer to a question, and return its text for the page."""
+    _log.error("A page was not answered", exc_info=error)
+    return f"{type(error).__name__}: {error}"

@@ -80,7 +80,7 @@ class Now(_Wire, frozen=True):
     """The page "Now"; see `cli.top.view.View`.
 
     Attributes:
-        missing: a notice about kinds that are not listed yet.
+        missing: a notice about kinds that are not listed yet, or not watched.
         is_live: whether the page should refresh.
         queue: number of pods by part of the scheduler's queue; for files, of all pending pods.
         binds: bound pods per second; None if the scene has only one time.

@@ -287,6 +287,23 @@ def test_a_question_that_cannot_be_answered_is_refused(question: object, told: s
     assert told in last["error"]
 
 
+def test_an_unexpected_error_ends_a_long_answer_with_its_text(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a plugin of the user may raise one; the log has its traceback."""
+
+    def raises(*_: object) -> None:
+        raise KeyError("rack")
+
+    monkeypatch.setattr("scheduler.tools.console.server.answer_what_if", raises)
+
+    status, answered = post("/api/what-if", {"drain": ["n1"]}, *NODES)
+
+    assert (status, answered[-1]) == (200, {"error": "KeyError: 'rack'"})
+    [record] = caplog.records
+    assert record.exc_info is not None
+
+
 def test_files_have_no_past_to_compare() -> None:
     """The page says what is needed."""
     _, [answer] = post("/api/compare", {"config": ""}, *NODES)

@@ -70,13 +70,13 @@ class ClusterSource(TopSource):
         self._place = place
         self._clock = clock
         self._server = ""
-        self._unsynced: Callable[[], list[str]] = lambda: ["everything"]
+        self._notice: Callable[[], str] = lambda: "waiting for everything"
 
     @property
     @override
     def title(self) -> str:
-        missing = self._unsynced()
-        return f"{self._server}  (waiting for {', '.join(missing)})" if missing else self._server
+        notice = self._notice()
+        return f"{self._server}  ({notice})" if notice else self._server
 
     @property
     @override
@@ -89,7 +89,7 @@ class ClusterSource(TopSource):
         """Watch the cluster; raises ConnectionConfigError before the first request."""
         async with watching(self._place, self.profiles, self._submit, self._clock) as watched:
             self._server = f"{watched.server}  {self._place.kubeconfig}".rstrip()
-            self._unsynced = lambda: watched.informers.unsynced
+            self._notice = lambda: watched.notice(self._clock.monotonic())
             synced = asyncio.create_task(self._forget_when_synced(watched.informers))
             try:
                 yield
