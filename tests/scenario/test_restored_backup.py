@@ -21,7 +21,17 @@ from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PermitPlugin, Plugin, PreBindPlugin
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.tools.offline.cluster import Profiles
-from tests.scenario.test_volumes import SELECTED_NODE, bind, claim, reserve, storage_class, volume
+from tests.scenario.test_volumes import (
+    SELECTED_NODE,
+    VOLUMES,
+    bind,
+    claim,
+    pod,
+    reserve,
+    storage_class,
+    user_of,
+    volume,
+)
 from tests.scenario.world import LIMIT_SECONDS, World, play
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
@@ -436,5 +446,35 @@ def test_a_pod_that_waits_for_its_volume_gives_its_place_back() -> None:
         bind(world, "v")
         await waits_until_there_is_room(world)
         assert await world.bound("new") == ["n"]
+
+    play(story)
+
+
+def test_a_volume_whose_reservation_is_lost_before_any_watch_shows_it_is_free() -> None:
+    """The volume is again as the watch showed it last, so that no event tells of it."""
+
+    async def story(world: World) -> None:
+        local = storage_class("kubernetes.io/no-provisioner")
+        world.node("n", cpu="4")
+        world.sandbox.create(local, claim("lost"), claim("other"), volume("v", "n"))
+        await world.start_daemon(BACKOFF_SECONDS, informer_options=QUICK)
+        watches = world.sandbox.requests.count
+        await world.until(lambda: watches(verb="watch", resource=VOLUMES), "the watch")
+        world.sandbox.faults.silence_watches(VOLUMES)
+        backup = world.sandbox.store.back_up()
+        pod(world, "lost", "lost")
+        await world.until(lambda: user_of(world, "v"), "the volume to be reserved")
+        # It is not in the backup, and so shows the restore.
+        world.pod("newer", scheduler="another")
+        await world.until(lambda: "default/newer" in pods_of(world), "the daemon to know it")
+
+        world.sandbox.restore(backup)
+        await world.until(lambda: "default/newer" not in pods_of(world), "the restore to show")
+        await world.until(lambda: not world.daemon.doubts.are_open(), "the doubts to end")
+        pod(world, "other", "other")
+        await world.until(lambda: user_of(world, "v"), "the other pod to get it")
+        bind(world, "v", "other")
+
+        assert await world.bound("other") == ["n"]
 
     play(story)

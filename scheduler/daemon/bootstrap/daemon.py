@@ -50,7 +50,7 @@ from scheduler.daemon.informers.kinds import (
     NODES,
     POD_GROUPS,
     PODS,
-    RESOURCE_CLAIMS,
+    WRITTEN,
     Kind,
     group_sources,
     pods_kind,
@@ -142,7 +142,7 @@ class RunningDaemon:
         builder.services.epoch = clock.wall().timestamp() - clock.monotonic()
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
-        self.driver.plugin_api = PluginApi(writes, (RESOURCE_CLAIMS,), self.driver.submit)
+        self.driver.plugin_api = PluginApi(writes, WRITTEN, self.driver.submit)
         builder.services.api = self.driver.plugin_api
         self._pods = pods_kind(options.pod_group_apis)
         self._kept = kept_for(engine.core.extenders, self._pods)

@@ -245,6 +245,14 @@ NAMESPACES: Final = Kind[Namespace]("namespaces", NAMESPACE_KIND, Namespace)
 RESOURCE_CLAIMS: Final = _DeviceKind[ResourceClaim](
     "resourceclaims", ObjectKind("ResourceClaim", _RESOURCE), ResourceClaim
 )
+VOLUME_CLAIMS: Final = Kind[PersistentVolumeClaim](
+    "persistentvolumeclaims", ObjectKind("PersistentVolumeClaim"), ClaimWire, claim_from_wire
+)
+VOLUMES: Final = Kind[PersistentVolume](
+    "persistentvolumes", ObjectKind("PersistentVolume"), VolumeWire, volume_from_wire
+)
+WRITTEN: Final[tuple[Kind[Any], ...]] = (RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES)
+"""Kinds that PreBind plugins write, and that decisions read."""
 
 _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
     Kind[Service]("services", ObjectKind("Service"), Service),
@@ -253,15 +261,8 @@ _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
     ),
     Kind[ReplicaSet]("replicasets", ObjectKind("ReplicaSet", _APPS), ReplicaSet),
     Kind[StatefulSet]("statefulsets", ObjectKind("StatefulSet", _APPS), StatefulSet),
-    Kind[PersistentVolumeClaim](
-        "persistentvolumeclaims",
-        ObjectKind("PersistentVolumeClaim"),
-        ClaimWire,
-        claim_from_wire,
-    ),
-    Kind[PersistentVolume](
-        "persistentvolumes", ObjectKind("PersistentVolume"), VolumeWire, volume_from_wire
-    ),
+    VOLUME_CLAIMS,
+    VOLUMES,
     Kind[StorageClass]("storageclasses", ObjectKind("StorageClass", _STORAGE), StorageClass),
     Kind[CSINode]("csinodes", ObjectKind("CSINode", _STORAGE), CSINode),
     Kind[CSIDriver]("csidrivers", ObjectKind("CSIDriver", _STORAGE), CSIDriver),

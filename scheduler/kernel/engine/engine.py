@@ -194,6 +194,11 @@ class Engine:
             "nodes": NodeEventHandlers(self.core, binding),
             "namespaces": NamespaceEventHandlers(self.core),
         }
+
+        def object_read(event: ObjectRead) -> None:
+            if event.kind in others:  # else no plugin watches the kind
+                others[event.kind].read(event.object)
+
         states.begin(attempts.assumed)
         self._introduce(services, random)
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -214,7 +219,7 @@ class Engine:
             ),
             PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
-            ObjectRead: lambda e: others[e.kind].read(e.object),
+            ObjectRead: object_read,
             Allowed: lambda e: binding.allowed(e.uid, e.plugin),
             Rejected: binding.rejected,
             Evicted: lambda e: self.preemption_executor.evicted(e.uid, was_there=e.was_there),
