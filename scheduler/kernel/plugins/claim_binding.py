@@ -4,9 +4,10 @@ Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (Pr
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
 Differs: pods that share a claim write one after the other, and reservations do not conflict. A
 change of a claim ends the wait, instead of polling every five seconds. Further claims for a pod's
-extended resources, which earlier attempts have left, are deleted before it is bound. If it is
-unknown whether a write succeeded, the claim is read and the write repeated; upstream gives the
-devices to others if its watch is behind. The deletion of a pod cancels no write under way.
+extended resources, which earlier attempts have left, are deleted before it is bound. It fails if no
+event shows its claim; upstream binds it, and frees the devices. If it is unknown whether a write
+succeeded, the claim is read and the write repeated; upstream gives the devices to others if its
+watch is behind. The deletion of a pod cancels no write under way.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,6 @@ from scheduler.kernel.devices.pod_claims import (
     must_be_made_ready,
 )
 from scheduler.kernel.framework.handle import Handle
-from scheduler.kernel.framework.services import Wake
 from scheduler.kernel.framework.status import SUCCESS, Status, error
 from scheduler.observability.device_metrics import DeviceMetrics
 
@@ -132,21 +132,25 @@ class ClaimBinding:
     ) -> ResourceClaim:
         """Allocate a claim that was created, and write it to the pod's status.
 
-        Then wait for its watch event: Unreserve deletes only claims that the catalog has.
+        Then wait for its watch event: Unreserve deletes only claims that the catalog has, and no
+        later event may free devices that are in flight for a bound pod.
         """
         claim = await self._write(claim, taken.allocations[taken.claims.own], pod)
         body = writes.status_of_extended_resources(pod, claim.metadata.name, taken.mappings)
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        await self._request(
-            "PATCH", path, body, f"update pod {pod.key} ExtendedResourceClaimStatus"
-        )
-        key, listen = claim.key, partial(self._catalog.listen, [claim.key])
-        await self._handle.api.until(lambda: key in self._catalog.claims, listen, _SHOWN_SECONDS)
+        purpose = f"update pod {pod.key} ExtendedResourceClaimStatus"
+        await self._request("PATCH", path, body, purpose)
+        shown, listen = partial(self._is_shown, pod), partial(self._catalog.listen, [claim.key])
+        if not await self._handle.api.until(shown, listen, _SHOWN_SECONDS):
+            raise ClaimWriteError(f"claim {claim.key} for extended resources is not seen allocated")
         # Now the catalog also has the claims that were created before this one.
         for spare in self._catalog.claims_of_extended_resources(pod.uid):
             if spare.metadata.uid != claim.metadata.uid:
                 await self._delete(spare)
         return claim
+
+    def _is_shown(self, pod: PodInfo) -> bool:
+        return not any(map(is_of_extended_resources, self._catalog.claims_in_flight(pod.uid)))
 
     async def _delete(self, claim: ResourceClaim) -> None:
         """Delete a claim that was created for a pod that did not get it.
@@ -201,7 +205,7 @@ class ClaimBinding:
         """Read a claim until the API server responds; its devices stay reserved meanwhile."""
         purpose, pause = f"get updated claim {claim.key} after conflict", _PAUSE_SECONDS
         while True:
-            await self._handle.api.until(lambda: False, _never_listening, pause)
+            await self._handle.api.until(lambda: False, lambda _: lambda: None, pause)
             try:
                 current = await self._claim("GET", writes.path_of(claim), None, purpose)
             except ClaimWriteError as problem:
@@ -390,11 +394,3 @@ def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
     if there is None or allocation is None:
         return False
     return there.devices.results == allocation.devices.results
-
-
-def _never_listening(_: Wake) -> Wake:
-    return _nothing
-
-
-def _nothing() -> None:
-    pass
