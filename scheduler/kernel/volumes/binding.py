@@ -4,7 +4,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (AssumePodVolume
 checkBindings) v1.36; k8s.io/component-helpers storage/volume (GetBindVolumeToClaim).
 Differs: each write is a patch of the changed fields, bound to UID and version, instead of the whole
 object; nothing is written where nothing changes. The binding fails if the claim was recreated or
-bound to another volume, or the volume to another claim.
+bound to another volume, or the volume to another claim; no volume is written for a claim that is
+gone, which the controller would release.
 """
 
 from collections.abc import Mapping
@@ -142,7 +143,7 @@ def are_bound(
         migrated = catalog.csi_nodes[node_name].migrated_plugins
     for binding in written.bindings:
         volume = catalog.volumes.get(binding.volume.key)
-        claim = _same(binding.claim, catalog)
+        claim = stored_claim(binding.claim, catalog)
         if volume is None or claim is None:
             missing = (
                 f'persistentvolume "{binding.volume.key}"'
@@ -172,7 +173,7 @@ def _is_provisioned(
     migrated: frozenset[str],
 ) -> bool:
     name = written.metadata.name
-    claim = _same(written, catalog)
+    claim = stored_claim(written, catalog)
     if claim is None:
         raise BindingError(
             f'failed to check provisioning pvc: persistentvolumeclaim "{name}" not found'
@@ -192,7 +193,9 @@ def _is_provisioned(
     return claim.is_fully_bound
 
 
-def _same(decided: PersistentVolumeClaim, catalog: VolumeCatalog) -> PersistentVolumeClaim | None:
+def stored_claim(
+    decided: PersistentVolumeClaim, catalog: VolumeCatalog
+) -> PersistentVolumeClaim | None:
     """The stored version of a claim; a new claim of the same name does not count."""
     claim = catalog.claims.get(decided.key)
     if claim is None or claim.metadata.uid != decided.metadata.uid:

@@ -306,6 +306,25 @@ def test_a_longer_wait_than_usual_is_waited_out() -> None:
     assert clock.now == FakeClock().now + 3600
 
 
+@pytest.mark.parametrize("now", [None, make_claim("c", uid="again")], ids=["gone", "again"])
+def test_no_volume_is_written_for_a_claim_that_is_gone(now: Any) -> None:
+    """Permit may have held the pod for long; a controller would release the volume, unused."""
+    catalog = make_catalog(make_class(), make_volume("pv"), make_claim("c"))
+    api = FakeApi()
+    attempt = Attempt(catalog, api=api)
+    assert attempt.reserve("n1") == SUCCESS
+    tell(catalog, catalog.claims["default/c"], now)
+
+    status = asyncio.run(attempt.pre_bind("n1"))
+    attempt.plugin.unreserve(attempt.state, attempt.pod, "n1")
+
+    assert status == error('binding volumes: persistentvolumeclaim "c" not found')
+    assert api.writes == []
+    free = catalog.free_volumes("local")
+    assert free is not None
+    assert len(free) == 1
+
+
 def test_a_refused_write_gives_everything_back() -> None:
     """What was written already stays as it is until the watch tells of it."""
 
