@@ -327,7 +327,7 @@ class PodGroupCycle:
     def _awaited(self, members: Sequence[Member], choice: PlacementChoice) -> frozenset[str]:
         """The plugins whose events may help any member; rejected ones wait for other placements."""
         if choice.rows is not None:
-            of_others = self._placements.awaited_plugins(members[0].attempt)
+            of_others = self._placements.awaited_plugins([each.attempt for each in members])
             for each in members:
                 if each.failure is not None and each.failure.is_rejection:
                     rejectors = each.failure.unschedulable_plugins | of_others

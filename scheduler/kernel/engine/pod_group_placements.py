@@ -16,12 +16,14 @@ promising placements first. If none of these holds the group, the next attempt t
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
@@ -149,14 +151,14 @@ class PodGroupPlacements:
         except Exception as problem:  # noqa: BLE001 - one group must never stop the others
             return replace(choice, failure=self._core.failure(attempts[0].pod.key, problem))
 
-    def awaited_plugins(self, attempt: Attempt) -> frozenset[str]:
+    def awaited_plugins(self, attempts: Sequence[Attempt]) -> frozenset[str]:
         """The plugins whose events may help in placements other than the reported one."""
-        core, framework = self._core, attempt.framework
-        try:
-            found = framework.filtering.find_nodes_that_fit(
-                attempt.pod, core.snapshot, core.queue.nominator
-            )
-        except PluginError:
+        core, framework = self._core, attempts[0].framework
+        view = _View(framework, core.snapshot, core.queue.nominator)
+        found: Feasibility | None = None
+        with suppress(PluginError):
+            found = next(map(view.look, _judged(each.pod for each in attempts)), None)
+        if found is None:
             return frozenset()
         filters = () if found.attempt is None else found.attempt.filters
         names = {each.name for each in filters} | found.restricting | {found.pre_filter.plugin}
@@ -165,6 +167,9 @@ class PodGroupPlacements:
     def _chosen(self, attempts: Sequence[Attempt], least: int) -> Steps[PlacementChoice]:
         core, framework = self._core, attempts[0].framework
         pods = [attempt.pod for attempt in attempts]
+        judged = _judged(pods)
+        if not judged:
+            return PlacementChoice()
         core.catch_up()
         framework.calls.begin_cycle(sampled=False)
         placements, status = framework.run_placement_generate_plugins(pods, core.snapshot)
@@ -177,9 +182,9 @@ class PodGroupPlacements:
         view = _View(framework, core.snapshot, core.queue.nominator)
         # Extenders may reject nodes, which columns do not show.
         advised = {each.pod.uid: advice for each in attempts if (advice := each.advice) is not None}
-        fit = None if advised else self._exact(view, pods, placements)
+        fit = None if advised else self._exact(view, judged, placements)
         if fit is not None:
-            return self._best(view, pods, placements, fit, least)
+            return self._best(view, judged, placements, fit, least)
         trial, version = GroupTrial(core, attempts, self.step, advised), core.cluster_version
         turn = max(each.queued.attempts for each in attempts) - 1
         choice = yield from trial.steps(self._tried(trial, pods, placements, least, turn))
@@ -274,7 +279,7 @@ class PodGroupPlacements:
         Very many take several turns, one for each attempt of the group.
         """
         view = _View(trial.framework, trial.world, trial.nominated)
-        kinds, fit = yield from self._at_most(view, pods, placements)
+        kinds, fit = yield from self._at_most(view, _judged(pods), placements)
         most_there = fit.sum(axis=0)
         enough = np.flatnonzero(most_there >= least)
         if not len(enough):
@@ -318,6 +323,11 @@ class PodGroupPlacements:
             chosen = self._pick(view, pods, candidates)
         at, tried = whole[chosen]
         return _at(placements, at, tried.hosts, holds=True)
+
+
+def _judged(pods: Iterable[PodInfo]) -> list[PodInfo]:
+    """The members that do not exceed a limit; others fit on no node, and no filter judges them."""
+    return [pod for pod in pods if not exceeded_limit(pod)]
 
 
 def _by_kind(pods: Sequence[PodInfo]) -> Iterable[list[PodInfo]]:

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.limits import exceeded_limit
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import PLACED, Attempt
 from scheduler.kernel.engine.attempts import Attempts
@@ -175,7 +174,7 @@ class SchedulingLoop:
         result = batch.next_result(framework, pod)
         if result is None:
             extender_calls = self._extender_calls
-            asks = core.extenders.about_nodes(pod) and not exceeded_limit(pod)
+            asks = core.extenders.about_nodes(pod)
             if asks and not extender_calls.take_turn(attempt):
                 return
             # 2. Update the snapshot from the cache.

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.config.types import Extender
 from scheduler.kernel.extender.questions import Answer, NoAnswer, Verb
@@ -110,7 +111,9 @@ class Extenders:
         )
 
     def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
-        """The extenders that filter or score nodes for a pod."""
+        """The extenders that filter or score nodes for a pod; none if it exceeds a limit."""
+        if self.all and exceeded_limit(pod):
+            return ()
         return self.interested_in(pod, Verb.FILTER, Verb.PRIORITIZE)
 
     def about_candidates(self, pod: PodInfo) -> tuple[int, ...]:

@@ -6,9 +6,14 @@ import pytest
 
 from scheduler.api import limits
 from scheduler.api.objects import Affinity, LabelSelector, PodAffinitySpec, PodAffinityTerm
+from scheduler.api.pods import PodInfo
+from scheduler.config.types import Extender
+from scheduler.kernel.framework.runtime import Feasibility
+from scheduler.kernel.framework.runtime.filtering import Filtering
 from tests.support.storage import claims_of
 from tests.unit.engine.engine import EngineUnderTest, Everything
 from tests.unit.engine.extenders import FILTERS
+from tests.unit.engine.test_pod_group_placements import Racks
 
 TERM = PodAffinityTerm(topology_key="kubernetes.io/hostname", label_selector=LabelSelector())
 ANTI_AFFINITY = Affinity(
@@ -72,3 +77,31 @@ def test_extenders_are_not_asked_about_a_pod_over_a_limit() -> None:
     event, failed = under_test.told
     assert failed[2:4] == ("Unschedulable", event[2])
     assert plugin.diary == []
+
+
+@pytest.mark.parametrize("extenders", [(), (FILTERS,)], ids=["none", "extenders"])
+@pytest.mark.parametrize(("cpu", "bound"), [("1", 2), ("5", 0)], ids=["fits", "does not fit"])
+def test_no_filter_judges_a_member_over_a_limit(
+    extenders: tuple[Extender, ...], cpu: str, bound: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while a rack is chosen nor for extenders; the others of its gang do not need it."""
+    judged: list[str] = []
+    original = Filtering.find_nodes_that_fit
+
+    def judge(self: Filtering, pod: PodInfo, *rest: Any, **more: Any) -> Feasibility:
+        judged.append(pod.name)
+        return original(self, pod, *rest, **more)
+
+    monkeypatch.setattr(Filtering, "find_nodes_that_fit", judge)
+    racks = Racks("small", "large", "large", extenders=extenders)
+    racks.pod("g-huge", group="g", affinity=ANTI_AFFINITY)
+    racks.gang("g", 2, cpu=cpu)
+    racks.run()
+    racks.answer({"g-0": "n1", "g-1": "n2"})
+    racks.run()
+
+    assert "g-0" in judged
+    assert "g-huge" not in judged
+    assert racks.bound("g") == bound
+    words = f"{limits.MAX_POD_TERMS + 1} pod affinity terms"
+    assert any(words in message for message in racks.messages())
