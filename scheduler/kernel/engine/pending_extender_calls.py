@@ -39,7 +39,7 @@ class PendingExtenderCalls:
         self._asking: set[int] = set()
         """The attempts that ask now."""
         self._line: list[tuple[Any, int, Attempt]] = []
-        """The other attempts by importance, as a heap; ended attempts stay until they come up."""
+        """The other attempts by importance, as a heap; at most half of them have ended."""
         self.waiting: set[int] = set()
         """The attempts in the line that have not ended."""
         self._open: dict[int, tuple[Attempt, ExtenderCalls]] = {}
@@ -128,6 +128,8 @@ class PendingExtenderCalls:
         )
         if not names:
             return False
+        # Equal pods that wait for the result of this one need not wait for an answer.
+        core.queue.is_not_rejected(attempt.pod.uid)
         is_alone = tries_nominated and names == (attempt.pod.pod.status.nominated_node_name,)
         calls = attempt.extender_calls = attempt.extender_calls or ExtenderCalls(self._extenders)
         calls.begin_nodes(asked, names, is_alone=is_alone, is_sample=is_sample)
@@ -228,8 +230,9 @@ class PendingExtenderCalls:
                 self._open.pop(number, None)
         self._asking.discard(attempt.id)
         self.waiting.discard(attempt.id)
-        if not self.waiting:
-            self._line.clear()
+        if len(self._line) > 2 * len(self.waiting):
+            self._line = [each for each in self._line if each[1] in self.waiting]
+            heapify(self._line)
         self.on_end(attempt)
 
     def sort_anew(self) -> None:

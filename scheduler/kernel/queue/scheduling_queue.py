@@ -165,6 +165,9 @@ class SchedulingQueue(QueuedPods):
         The pod is not popped before its backoff ends, even if the active queue is empty.
         """
         self._settle(uid)
+        if uid in self.in_flight:
+            # It may be a member of a group, whose attempt takes several steps.
+            self.activate((uid,))
         queued = self._unschedulable.remove(uid)
         if queued is None:
             return
@@ -289,6 +292,10 @@ class SchedulingQueue(QueuedPods):
             self.nominator.delete_nominated_pod_if_exists(uid)
             if nominated is not None and nominated.pod.status.nominated_node_name != node_name:
                 self.free_nomination(nominated, but=uid)
+        self.is_not_rejected(uid)
+
+    def is_not_rejected(self, uid: str) -> None:
+        """Move the next pod equal to one that plugins no longer reject; extenders may be asked."""
         if self._unschedulable.probes:
             self._waking.end_probe(uid)
 

@@ -400,6 +400,24 @@ def test_a_pod_that_is_to_be_tried_again_backs_off() -> None:
     assert under_test.places() == {"p": "backoff", "active": "active"}
 
 
+def test_a_pod_in_flight_that_is_to_be_tried_again_is() -> None:
+    """A write for it failed before its attempt ended: no event would wake it."""
+    under_test = QueueUnderTest({"Fit": ()})
+    pods = [make_pod_info(name) for name in ("again", "deleted", "other")]
+    for pod in pods:
+        under_test.queue.add(pod)
+    attempts = [under_test.pop() for _ in pods]
+    under_test.queue.delete(pods[1])
+
+    for pod in pods[:2]:
+        under_test.queue.try_again(pod.uid)
+    for queued in attempts[::2]:
+        under_test.fail(queued, "Fit")
+
+    places = {"again": "backoff", "deleted": "inFlight", "other": "unschedulable"}
+    assert under_test.places() == places
+
+
 def test_activating_a_pod_in_flight_concerns_only_that_pod() -> None:
     """The activated pod is tried again after its failure, others in flight are not."""
     under_test = QueueUnderTest({"Fit": ()})

@@ -1,0 +1,76 @@
+"""Directed histories: what is waited for never comes, comes too late, or is another of its name."""
+
+import pytest
+
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.engine import AttemptState
+from scheduler.kernel.engine.events import (
+    Allowed,
+    Answered,
+    BindFailed,
+    Bound,
+    Configure,
+    Decide,
+    Evicted,
+    ObjectGone,
+    ObjectSet,
+    PodRead,
+    PreBound,
+    Rejected,
+    Tick,
+)
+from scheduler.kernel.engine.instructions import Ask, Bind, Evict
+from scheduler.kernel.engine.pending_extender_calls import MAX_ASKING
+from scheduler.kernel.engine.profiles import EngineProfiles
+from scheduler.kernel.extender import Filtered
+from scheduler.kernel.framework.runtime import Framework
+from tests.support.builders import make_node, make_pod_info
+from tests.support.fake_plugins import make_plugin_set
+from tests.unit.engine.driven import DrivenEngine, Holds, Room, engine_at
+from tests.unit.engine.extenders import FILTERS
+from tests.unit.engine.gangs import Gangs, HoldsOne
+from tests.unit.engine.test_asking import Asking
+from tests.unit.engine.test_events_that_never_come import Cluster
+from tests.unit.engine.test_pod_group_placements import Racks
+from tests.unit.plugins.test_dynamic_resources import device_class, make_claim, pod_of
+
+S = AttemptState
+
+# --- what never comes -----------------------------------------------------------------------------
+
+
+def test_equal_pods_do_not_wait_for_the_answer_about_one_of_them() -> None:
+    """All fit on the new node, as far as plugins can tell; an extender is slow."""
+    racks = Racks(extenders=(FILTERS,))
+    racks.node("n", cpu="1")
+    racks.pod("x", node_name="n")
+    for number in range(3):
+        racks.pod(f"p{number}")
+    racks.run()
+    before = [each for each in racks.told if isinstance(each, Ask)]
+
+    racks.node("m")
+    racks.run()
+
+    assert before == []
+    assert len([each for each in racks.told if isinstance(each, Ask)]) == 3
+
+
+def test_pods_that_are_deleted_in_line_for_an_extender_are_not_kept() -> None:
+    """The extender never answers, and the line is never empty."""
+    engine = Asking(FILTERS, room=1000)
+    for number in range(MAX_ASKING):
+        engine.add(f"a{number}")
+    stays = engine.add("stays")
+    for number in range(100):
+        engine.gone(engine.add(f"z{number}"))
+
+    calls = engine.engine.attempts.extender_calls
+    assert calls.counts() == (MAX_ASKING, 1)
+    assert len(calls._line) <= 3
+    assert engine.stage(stays) == "asking"
+
+
+# --- what comes too late, or is another of its name -----------------------------------------------
+
+
