@@ -72,15 +72,14 @@ class BindingCycle:
         self._core.waiting.settle(rejection.uid, rejection)
 
     def plugins_changed(self) -> None:
-        """Reject waiting pods whose profile no longer has a Permit plugin that they wait for.
+        """Reject waiting pods whose profile is gone, or lacks a Permit plugin that they wait for.
 
         The plugin could not allow them, so they would occupy their nodes until the timeout.
         """
         for waiting in self._core.waiting:
             framework = self._core.frameworks.get(waiting.pod.spec.scheduler_name)
-            if framework is None:
-                continue
-            present = {plugin.name for plugin in framework.plugins.permit}
+            permit = () if framework is None else framework.plugins.permit
+            present = {plugin.name for plugin in permit}
             for name in waiting.pending_plugins:
                 if name not in present:
                     self.rejected(Rejected(waiting.pod.uid, name, f"{name} is no longer enabled"))

@@ -32,6 +32,7 @@ from scheduler.kernel.engine.instructions import (
     RunPreBind,
 )
 from scheduler.kernel.engine.outcome import AttemptOutcome
+from scheduler.kernel.engine.profiles import ProfilesOf
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Handle
@@ -148,6 +149,7 @@ class EngineUnderTest:
         kinds: tuple[ObjectKind, ...] = (),
         seed: int = 1,
         extenders: tuple[Extender, ...] = (),
+        rules_of: ProfilesOf = no_other_profiles,
     ) -> None:
         self.clock = FakeClock()
         self.answer = answer
@@ -167,7 +169,7 @@ class EngineUnderTest:
                 {"test": framework},
                 EngineSettings(seed=seed, extenders=extenders),
                 services=self.services,
-                rules_of=no_other_profiles,
+                rules_of=rules_of,
                 states=self.states,
                 kinds={watched_kind(kind).name: kind for kind in kinds},
                 take_outcome=self.outcomes.append,

@@ -39,6 +39,21 @@ S = AttemptState
 # --- what never comes -----------------------------------------------------------------------------
 
 
+def test_a_held_pod_of_a_removed_profile_gives_its_place_back() -> None:
+    """No plugin is left that could allow it, and its timeout is a quarter of an hour."""
+    other = Framework(make_plugin_set([Room(1)], profile="other"))
+    profiles = EngineProfiles({"other": other})
+    driven = DrivenEngine(Room(1), Holds(seconds=900.0), rules_of=lambda _: profiles)
+    pod = driven.add("p")
+    driven.run()
+    before = driven.stage(pod)
+
+    driven.handle(Configure({}))
+    driven.settle()
+
+    assert (before, driven.stage(pod), driven.used) == ("held", "nowhere", 0)
+
+
 def test_equal_pods_do_not_wait_for_the_answer_about_one_of_them() -> None:
     """All fit on the new node, as far as plugins can tell; an extender is slow."""
     racks = Racks(extenders=(FILTERS,))
