@@ -188,8 +188,8 @@ class PodGroups(SharedState):
         self.profiles: Collection[str] = ()
         self.changed: dict[GroupKey, None] = {}
         self._groups: dict[GroupKey, GroupMembers] = {}
-        self._moved: dict[str, GroupKey] = {}
-        """The group of each member that moved to it while it was assumed, by UID."""
+        self._assumed: dict[str, tuple[PodInfo, GroupKey]] = {}
+        """The assumed pods by UID, each with its node, and the group that it belongs to by now."""
         self._are_basic = False
         self._is_shared = False
         """Whether a fork reads the same list."""
@@ -269,30 +269,30 @@ class PodGroups(SharedState):
             self._forget_if_empty(place)
             return
         # A label or an annotation that names the group may change.
-        is_assumed = False
         if old is not None and old.group_name and (new is None or new.group_name != old.group_name):
             place = old.namespace, old.group_name
-            is_assumed = old.uid in self._change(place).assumed
-            self._to_change(place).remove(old.uid)
+            self._change(place).remove(old.uid)
             self._forget_if_empty(place)
-            self._moved.pop(old.uid, None)
         if new is not None and new.group_name:
-            members = self._change(place := (new.namespace, new.group_name))
-            members.add(new)
-            if is_assumed and not new.node_name:
-                members.assumed[new.uid], self._moved[new.uid] = new, place
-            elif new.node_name:
-                self._moved.pop(new.uid, None)
+            self._change((new.namespace, new.group_name)).add(new)
+        if new is None or new.node_name:
+            self._assumed.pop((old or new).uid, None)
+        elif new.uid in self._assumed:
+            self._assume(self._assumed[new.uid][0], (new.namespace, new.group_name))
 
     @override
     def reserve(self, pod: PodInfo, node_name: str) -> None:
-        known = self.of_pod(pod)
+        self._assume(pod, (pod.namespace, pod.group_name))
+
+    def _assume(self, pod: PodInfo, place: GroupKey) -> None:
+        self._assumed[pod.uid] = pod, place
+        known = self._groups.get(place)
         if known is not None and pod.uid in known.pending:
-            self._to_change((pod.namespace, pod.group_name)).assumed[pod.uid] = pod
+            self._to_change(place).assumed[pod.uid] = pod
 
     @override
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
-        place = self._moved.pop(pod.uid, (pod.namespace, pod.group_name))
+        _, place = self._assumed.pop(pod.uid, (pod, (pod.namespace, pod.group_name)))
         known = self._groups.get(place)
         if known is not None and pod.uid in known.assumed:
             del self._to_change(place).assumed[pod.uid]
@@ -302,7 +302,7 @@ class PodGroups(SharedState):
         """See `SharedState`. Cost: none that grows with the groups, before something changes."""
         copy = PodGroups()
         copy.profiles, copy._groups = self.profiles, self._groups
-        copy._are_basic, copy._moved = self._are_basic, self._moved.copy()
+        copy._are_basic, copy._assumed = self._are_basic, self._assumed.copy()
         self._is_shared = copy._is_shared = True
         self._own = object()
         return copy

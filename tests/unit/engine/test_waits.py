@@ -54,6 +54,24 @@ def test_a_held_pod_of_a_removed_profile_gives_its_place_back() -> None:
     assert (before, driven.stage(pod), driven.used) == ("held", "nowhere", 0)
 
 
+def test_a_pod_that_joins_a_gang_counts_with_its_place() -> None:
+    """Permit holds it for long; the gang does not wait for its binding."""
+    gangs = Gangs(3, HoldsOne("joins"))
+    joins = gangs.add("joins")
+    gangs.run()
+    gangs.group(least=3)
+    gangs.members(2)
+    gangs.run()
+    before = gangs.bound()
+
+    gangs.set(make_pod_info("joins", scheduler_name="test", group="g"))
+    gangs.run()
+
+    assert (before, gangs.bound(), gangs.stage(joins)) == ([], ["g0", "g1"], "held")
+    gangs.handle(Rejected(joins.uid, "HoldsOne", "no"))
+    assert gangs.known().scheduled == 2
+
+
 def test_equal_pods_do_not_wait_for_the_answer_about_one_of_them() -> None:
     """All fit on the new node, as far as plugins can tell; an extender is slow."""
     racks = Racks(extenders=(FILTERS,))
