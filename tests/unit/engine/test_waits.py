@@ -54,6 +54,32 @@ def test_a_held_pod_of_a_removed_profile_gives_its_place_back() -> None:
     assert (before, driven.stage(pod), driven.used) == ("held", "nowhere", 0)
 
 
+def test_a_preemptor_whose_victim_never_ends_is_tried_every_five_minutes() -> None:
+    """A finalizer keeps the victim. It is evicted once, and room elsewhere is used at once."""
+    gangs = Gangs(1)
+    low = gangs.add("low")
+    gangs.run()
+    gangs.confirm(low)
+    high = gangs.add("high", priority=9)
+    gangs.run()
+    gangs.handle(Evicted(low.uid, was_there=True))
+    ends = {"node_name": "n", "deletion_timestamp": "2026-01-01T00:00:00Z"}
+    gangs.set(make_pod_info("low", scheduler_name="test", **ends))
+    tried = len(gangs.outcomes)
+
+    for _ in range(3):
+        gangs.tick(301.0)
+        gangs.run()
+    retries = len(gangs.outcomes) - tried
+    gangs.handle(ObjectSet("nodes", make_node("m")))
+    gangs.tick(11.0)
+    gangs.run()
+
+    assert retries == 3
+    assert [evict.uid for evict in gangs.all(Evict)] == [low.uid]
+    assert gangs.node_of(high) == "m"
+
+
 def test_a_pod_that_joins_a_gang_counts_with_its_place() -> None:
     """Permit holds it for long; the gang does not wait for its binding."""
     gangs = Gangs(3, HoldsOne("joins"))
@@ -107,3 +133,101 @@ def test_pods_that_are_deleted_in_line_for_an_extender_are_not_kept() -> None:
 # --- what comes too late, or is another of its name -----------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "state", [S.HELD, S.PREBINDING, S.BINDING, S.UNSURE, S.BOUND], ids=lambda state: state.value
+)
+def test_a_pod_that_comes_again_under_its_name_hears_nothing_of_the_first(
+    state: AttemptState,
+) -> None:
+    """All that was waited for comes after the first is gone."""
+    driven, first = engine_at(state)
+    attempt = driven.attempt(first).id
+    driven.gone(first)
+    second = make_pod_info("p", uid="second", scheduler_name="test")
+    driven.set(second)
+
+    for late in (
+        Allowed(first.uid, "Holds"),
+        Rejected(first.uid, "Holds", "no"),
+        PreBound(attempt),
+        Bound(attempt),
+        BindFailed(attempt, "no"),
+        PodRead(attempt, first),
+        ObjectGone("pods", first.namespace, first.name, first.uid),
+    ):
+        assert driven.handle(late) == []
+
+    assert (driven.stage(second), driven.used) == ("active", 0)
+    driven.handle(Decide())
+    assert driven.node_of(second) == "n"
+
+
+def test_a_node_that_comes_again_smaller_is_not_the_one_that_an_extender_let_pass() -> None:
+    """The machine was replaced before the answer came."""
+    racks = Racks("r", extenders=(FILTERS,))
+    racks.pod("p", cpu="3")
+    racks.run()
+
+    racks.handle(ObjectGone("nodes", "", "n0", "uid-of-n0"))
+    racks.node("n0", "r", cpu="2")
+    racks.answer({"p": "n0"})
+    racks.run()
+
+    assert not [each for each in racks.told if isinstance(each, Bind)]
+    assert any("Insufficient cpu" in message for message in racks.messages())
+
+
+def test_a_claim_that_comes_again_has_none_of_the_devices_of_the_first() -> None:
+    """The pod is held; its claim is deleted and made again under its name."""
+    cluster = Cluster()
+    cluster.show("deviceclasses", device_class())
+    for name in ("c", "d"):
+        cluster.show("resourceclaims", make_claim(name))
+    first = cluster.comes(pod_of("c", name="first", schedulerName="test"))
+    second = cluster.comes(pod_of("d", name="second", schedulerName="test"))
+    before = cluster.stage(first), cluster.stage(second)
+
+    cluster.show("resourceclaims", make_claim("c", uid="again"))
+    cluster.gone(first)
+    cluster.later()
+
+    assert before == ("held", "unschedulable")
+    assert cluster.stage(second) == "held"
+    assert list(cluster.states.shared(ClaimCatalog, "").in_flight) == ["d"]
+
+
+def test_a_group_that_comes_again_is_not_the_one_for_which_victims_leave() -> None:
+    """Its members get the room when the victim is gone, which is evicted once."""
+    gangs = Gangs(1)
+    low = gangs.add("low")
+    gangs.run()
+    gangs.confirm(low)
+    group = gangs.group(least=1)
+    [member] = gangs.members(1, priority=9)
+    gangs.run()
+    gangs.handle(ObjectGone("podgroups", "default", "g", group.uid))
+    gangs.handle(Evicted(low.uid, was_there=True))
+    gangs.group(least=1, uid="again")
+    gangs.handle(Tick())
+    gangs.run()
+    gangs.gone(low)
+    gangs.tick(11.0)
+    gangs.run()
+
+    assert [evict.uid for evict in gangs.all(Evict)] == [low.uid]
+    assert gangs.node_of(member) == "n"
+
+
+def test_a_configuration_that_changes_while_an_extender_is_asked_decides_nothing_twice() -> None:
+    """The attempt ends as it began, in a profile that is gone by then."""
+    profiles = EngineProfiles({"other": Framework(make_plugin_set([Room(1)], profile="other"))})
+    driven = DrivenEngine(Room(1), extenders=(FILTERS,), rules_of=lambda _: profiles)
+    pod = driven.add("p")
+    driven.run()
+
+    driven.handle(Configure({}))
+    question = driven.all(Ask)[-1].question
+    driven.handle(Answered(question, Filtered(())))
+    late = driven.handle(Answered(question, Filtered(("n",))))
+
+    assert (driven.stage(pod), driven.used, late) == ("nowhere", 0, [])

@@ -39,6 +39,7 @@ from scheduler.kernel.framework.status import (
 )
 from scheduler.kernel.framework.types import QueuedPodInfo
 from tests.support.builders import make_pod_info, make_queued_pod_info
+from tests.support.clock import FakeClock
 from tests.support.fake_plugins import (
     ColumnFilter,
     ColumnScore,
@@ -47,6 +48,7 @@ from tests.support.fake_plugins import (
     make_framework,
     make_snapshot,
 )
+from tests.support.virtual_time import run_in
 
 POD = make_pod_info("p")
 HERE = POD.on_node("n")
@@ -356,6 +358,26 @@ def test_a_plugins_own_timeout_is_not_taken_for_the_time_limit() -> None:
 
     with pytest.raises(PluginError, match='"X": TimeoutError: no answer from the store'):
         run(make_framework(late, time_limit=PluginTimeLimit).run_pre_bind_plugins(STATE, HERE))
+
+
+def test_a_plugin_that_never_ends_is_given_up() -> None:
+    """After its own time limit, which is ten minutes unless it sets another."""
+
+    class Hangs(PreBind):
+        @override
+        async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+            await asyncio.Event().wait()
+            return SUCCESS
+
+    hangs, clock = Hangs("X", SUCCESS, SUCCESS, []), FakeClock()
+    begun = clock.now
+
+    with pytest.raises(PluginError, match="did not return within 600 s"):
+        run_in(
+            clock,
+            make_framework(hangs, time_limit=PluginTimeLimit).run_pre_bind_plugins(STATE, HERE),
+        )
+    assert clock.now == begun + 600
 
 
 def test_ctrl_c_in_a_plugin_ends_the_command() -> None:
