@@ -26,6 +26,7 @@ SECONDS: Final = 180.0
 HOSTILE: Final = "tests/unit/informers/test_hostile_bytes.py::"
 DIRECT: Final = "tests/unit/client/test_direct.py::"
 LIMITS: Final = "tests/unit/serving/test_limits.py::"
+WAITS: Final = "tests/unit/engine/test_waits.py::"
 INFORMERS: Final = "scheduler/daemon/informers/informer.py"
 
 
@@ -400,6 +401,54 @@ FOUND: Final = (
         "            matchLabels: {stowage.dev/metrics: enabled}",
         "            matchLabels: {}",
         "tests/unit/test_deployed_security.py::test_only_scrapers_reach_the_port",
+    ),
+    Undone(
+        "a wait without an end: a held pod of a removed profile",
+        "scheduler/kernel/engine/binding_cycle.py",
+        "            permit = () if framework is None else framework.plugins.permit\n",
+        "            if framework is None:\n"
+        "                continue\n"
+        "            permit = framework.plugins.permit\n",
+        f"{WAITS}test_a_held_pod_of_a_removed_profile_gives_its_place_back",
+    ),
+    Undone(
+        "a wait without an end: for the binding of a pod that joined a gang",
+        "scheduler/kernel/groups/pod_groups.py",
+        "        elif new.uid in self._assumed:\n",
+        "        elif new.uid in self._assumed and old.group_name:\n",
+        f"{WAITS}test_a_pod_that_joins_a_gang_counts_with_its_place",
+    ),
+    Undone(
+        "a wait without an end: for an extender's answer about an equal pod",
+        "scheduler/kernel/engine/pending_extender_calls.py",
+        "        core.queue.is_not_rejected(attempt.pod.uid)\n",
+        "",
+        f"{WAITS}test_equal_pods_do_not_wait_for_the_answer_about_one_of_them",
+    ),
+    Undone(
+        "a wait without an end: a pod whose write fails while it is in flight",
+        "scheduler/kernel/queue/scheduling_queue.py",
+        "            self.activate((uid,))\n",
+        "            pass\n",
+        "tests/unit/queue/test_scheduling_queue.py"
+        "::test_a_pod_in_flight_that_is_to_be_tried_again_is",
+    ),
+    Undone(
+        "a wait without an end: devices of a claim that no watch ever shows",
+        "scheduler/kernel/plugins/claim_binding.py",
+        "            raise ClaimWriteError("
+        'f"claim {claim.key} for extended resources is not seen allocated")\n',
+        "            pass\n",
+        "tests/unit/plugins/test_dynamic_resources.py"
+        "::test_a_pod_is_not_bound_if_no_watch_shows_the_allocation_of_a_claim_that_was_made",
+    ),
+    Undone(
+        "a wait without an end: a volume whose reservation a restore has undone",
+        "scheduler/daemon/informers/kinds.py",
+        "(RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES)\n",
+        "(RESOURCE_CLAIMS,)\n",
+        "tests/scenario/test_restored_backup.py"
+        "::test_a_volume_whose_reservation_is_lost_before_any_watch_shows_it_is_free",
     ),
 )
 
