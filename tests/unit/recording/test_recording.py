@@ -145,6 +145,9 @@ EVENTS: list[Event] = [
     PodRead(3, make_pod_info("p", node_name="n")),
     PodRead(3, make_pod_info("p", node_name="n", start_time="2026-01-01T00:00:01Z")),
     PodRead(3, None),
+    ObjectRead(
+        "persistentvolumes", PersistentVolume(ObjectMeta("v"), claim=ClaimReference("c", "ns"))
+    ),
     Decide(),
     Decide(64),
     Tick(),
