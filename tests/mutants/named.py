@@ -429,7 +429,7 @@ FAULTS: Final = (
     NamedFault(
         "no five-minute flush",
         "kernel/engine/engine",
-        "        core.queue.flush_unschedulable_leftover()\n",
+        "            core.queue.flush_unschedulable_leftover,\n",
         "",
         _CHANGES + "test_a_pod_that_nothing_wakes_is_tried_after_five_minutes",
     ),

@@ -291,7 +291,7 @@ FOUND: Final = (
     Undone(
         "an eviction that no watch shows is not asked for again",
         "scheduler/kernel/engine/engine.py",
-        "        self.preemption_executor.tick()\n",
+        "            self.preemption_executor.tick,\n",
         "",
         "tests/unit/engine/test_preemption_executor.py"
         "::test_a_victim_that_a_backup_brings_back_is_evicted_again",

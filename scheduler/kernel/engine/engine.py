@@ -205,7 +205,7 @@ class Engine:
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
             ObjectGone: lambda e: self._changes[e.kind].gone(e),
             Decide: lambda e: self.scheduler.schedule(e.limit),
-            Tick: lambda _: self._tick(),
+            Tick: self._tick,
             Bound: lambda e: binding.bound(e.attempt),
             BindFailed: lambda e: binding.bind_failed(
                 e.attempt,
@@ -269,7 +269,7 @@ class Engine:
         self._is_handling = True
         self._call(self._handlers[type(event)], event)
         if core.groups is not None:
-            self._waking.some()
+            self._call(lambda _: self._waking.some(), event)
         settled = core.waiting.settled
         turns = SETTLED_AT_ONCE
         while self._inbox or (settled and turns):
@@ -376,16 +376,20 @@ class Engine:
             kept.keeps_for = self.scheduler.room_keeper.keeps_for
             kept.equal_to = self.core.queue.equal_to
 
-    def _tick(self) -> None:
+    def _tick(self, tick: Tick) -> None:
         """Flush the queue, handle timeouts, and update the snapshot ahead of the next attempt.
 
-        Backoff ends at whole seconds of the clock, as upstream.
+        Backoff ends at whole seconds of the clock, as upstream. An error in one of these
+        parts, which end most waits, stops no other.
         """
         core = self.core
-        core.queue.flush_backoff_completed()
-        core.queue.flush_unschedulable_leftover()
-        self._binding.tick()
-        self.preemption_executor.tick()
-        self.scheduler.room_keeper.tick()
-        core.catch_up()
-        core.audit()
+        for part in (
+            core.queue.flush_backoff_completed,
+            core.queue.flush_unschedulable_leftover,
+            self._binding.tick,
+            self.preemption_executor.tick,
+            self.scheduler.room_keeper.tick,
+            core.catch_up,
+            core.audit,
+        ):
+            self._call(lambda _: part(), tick)  # noqa: B023 - called at once

@@ -89,6 +89,8 @@ class Waking:
         self._moves = moves
         self.pending = PendingEvents()
         self._pass: RequeuePass | None = None
+        self._checked = self.pending
+        """The events and deadlines of the pass under way."""
         self._due: OrderedDict[EquivalentPods, None] = OrderedDict()
         """The groups that the pass under way has not reached yet, in this order."""
         self._late: dict[EquivalentPods, list[str]] = {}
@@ -117,12 +119,18 @@ class Waking:
         if self._pass is None:
             if not self.pending:
                 return
-            pending, self.pending = self.pending, PendingEvents()
-            self._begin(pending)
-            self._pass = self._going_on(pending)
-        for step in islice(self._pass, QUESTIONS_AT_ONCE):
-            if step is not None and step[0].pod_info.uid in self._unschedulable:
-                self._send(*step)
+            self._checked, self.pending = self.pending, PendingEvents()
+            self._begin(self._checked)
+            self._pass = self._going_on(self._checked)
+        try:
+            for step in islice(self._pass, QUESTIONS_AT_ONCE):
+                if step is not None and step[0].pod_info.uid in self._unschedulable:
+                    self._send(*step)
+        except Exception:
+            # The pass goes on without the group at hand: a pass without end would wake no pod.
+            self._due.popitem(last=False)
+            self._pass = self._going_on(self._checked)
+            raise
         if not self._due:
             self._pass = None
 

@@ -130,6 +130,35 @@ def test_pods_that_are_deleted_in_line_for_an_extender_are_not_kept() -> None:
     assert engine.stage(stays) == "asking"
 
 
+@pytest.mark.parametrize("part", ["flush_backoff_completed", "flush_unschedulable_leftover"])
+def test_an_error_at_a_tick_ends_no_other_wait(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tick ends the time of Permit plugins, reads pods in doubt, and repeats evictions."""
+    driven, pod = engine_at(S.HELD)
+    monkeypatch.setattr(driven.engine.core.queue, part, broken)
+
+    driven.tick(60.0)
+
+    assert driven.stage(pod) == "unschedulable"
+    assert [each.message for each in driven.reports] == ["Error handling Tick"]
+
+
+def test_an_error_in_waking_members_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`handle` never raises; the next event wakes them."""
+    gangs = Gangs(1)
+    pod = gangs.add("p")
+    with monkeypatch.context() as context:
+        context.setattr(gangs.engine.scheduler.waking, "some", broken)
+        gangs.tick()
+    gangs.run()
+
+    assert [each.message for each in gangs.reports] == ["Error handling Tick"]
+    assert gangs.stage(pod) == "binding"
+
+
+def broken() -> None:
+    raise ValueError("no")
+
+
 # --- what comes too late, or is another of its name -----------------------------------------------
 
 

@@ -13,6 +13,7 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue import PUT_LAST_SECONDS
+from scheduler.kernel.queue.hints import ObservedEvent, QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.queued_pods import SlowPods
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
@@ -446,6 +447,39 @@ def test_activating_a_pod_that_was_deleted_in_flight_concerns_nobody() -> None:
     under_test.fail(attempt, "Fit")
 
     assert under_test.places() == {"a": "unschedulable", "deleted": "inFlight"}
+
+
+# --- what nobody expects --------------------------------------------------------------------------
+
+
+def test_an_error_about_one_pod_keeps_no_other_from_waking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others are checked against the event in the next step, and at later events."""
+    original = QueueingHints.strategy
+
+    def strategy(
+        hints: QueueingHints, queued: QueuedPodInfo, observed: ObservedEvent
+    ) -> QueueingStrategy:
+        if queued.pod_info.labels:
+            raise ValueError("no")
+        return original(hints, queued, observed)
+
+    monkeypatch.setattr(QueueingHints, "strategy", strategy)
+    under_test = QueueUnderTest({"Fit": (registered(NODE, ActionType.ADD),)})
+    under_test.add_rejected(make_pod_info("broken", labels={"a": "1"}), "Fit")
+    for number in range(2):
+        name = f"other-{number}"
+        under_test.add_rejected(make_pod_info(name, namespace=name), "Fit")
+        with pytest.raises(ValueError, match="no"):
+            under_test.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, make_node())
+        under_test.queue.flush_backoff_completed()
+
+    assert under_test.places() == {
+        "broken": "unschedulable",
+        "other-0": "backoff",
+        "other-1": "backoff",
+    }
 
 
 # --- flush ----------------------------------------------------------------------------------------
