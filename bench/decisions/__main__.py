@@ -12,7 +12,7 @@ from bench.machine import DirtyTreeError, Machine
 from bench.results import Decision, Results, default_path
 from bench.tables import print_results
 from bench.workload import Workload, WorkloadError, chosen, load_workloads
-from scheduler.kernel.engine.batch import MAX_BATCH
+from scheduler.kernel.engine.placing import MAX_BATCH
 
 _SIZES = (500, 5000, 15_000, 50_000)
 _SHORT_SIZES = (100, 400)

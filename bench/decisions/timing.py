@@ -23,10 +23,10 @@ from scheduler.daemon.driver.driver import EventLog
 from scheduler.daemon.informers.kinds import KINDS
 from scheduler.daemon.recording.records import Header
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
-from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectSet, PreBound, Tick
 from scheduler.kernel.engine.instructions import Bind, Instruction, RunPreBind
 from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.engine.placing import MAX_BATCH
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.tools.offline.cluster import Profiles
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.attempt import ACQUIRED, UNDECIDED, Attempt, AttemptState
-from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.attempt import ACQUIRED, UNDECIDED, Attempt, Attempts, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_members import Member
 
@@ -26,7 +25,7 @@ def validate_engine(engine: Engine) -> None:
     members = [*cycle.members, *cycle.asking.members()]
     core.queue.validate()
     problems = [
-        *_attempts(core, attempts, members),
+        *_attempts(engine, members),
         *_assumed(core, attempts),
         *_held(core, attempts),
     ]
@@ -37,12 +36,12 @@ def validate_engine(engine: Engine) -> None:
         raise EngineInvariantError("; ".join(problems))
 
 
-def _attempts(core: EngineState, attempts: Attempts, members: Sequence[Member]) -> Iterator[str]:
-    undecided = {each.attempt.id for each in members}
-    for attempt in attempts:
+def _attempts(engine: Engine, members: Sequence[Member]) -> Iterator[str]:
+    core, undecided = engine.core, {each.attempt.id for each in members}
+    for attempt in engine.attempts:
         key = attempt.pod.key
         if attempt.state is AttemptState.ASKING:
-            yield from _asking(core, attempts, attempt, is_member=attempt.id in undecided)
+            yield from _asking(engine, attempt, is_member=attempt.id in undecided)
             continue
         may_be_undecided = attempt.id in undecided
         if attempt.state not in ACQUIRED or (attempt.state in UNDECIDED and not may_be_undecided):
@@ -58,23 +57,21 @@ def _attempts(core: EngineState, attempts: Attempts, members: Sequence[Member]) 
             yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
 
 
-def _asking(
-    core: EngineState, attempts: Attempts, attempt: Attempt, *, is_member: bool
-) -> Iterator[str]:
+def _asking(engine: Engine, attempt: Attempt, *, is_member: bool) -> Iterator[str]:
     """An attempt that asks extenders is not assumed; it waits for an answer or for its turn.
 
     A member of a group may have its answers, and wait for those of the other members.
     """
-    key, uid = attempt.pod.key, attempt.pod.uid
+    core, calls, key, uid = engine.core, engine.extender_calls, attempt.pod.key, attempt.pod.uid
     if attempt.placed is not None or core.cache.pods.get(uid) is not None:
         yield f"{key} is asking, and has a place in the cache"
     if uid not in core.queue.in_flight:
         yield f"{key} is asking, and not in flight"
     questions = () if attempt.extender_calls is None else attempt.extender_calls.open
-    is_idle = not questions and not attempts.extender_calls.is_in_line(attempt)
+    is_idle = not questions and not calls.is_in_line(attempt)
     if is_idle and not is_member:
         yield f"{key} is asking nothing, and waits for no turn"
-    if any(attempts.extender_calls.question(number) is None for number in questions):
+    if any(calls.question(number) is None for number in questions):
         yield f"{key} has an open question that is not known"
 
 

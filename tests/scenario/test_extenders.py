@@ -281,7 +281,7 @@ def test_slow_ones_disturb_nobody() -> None:
         for number in range(5000):
             world.pod(f"plain{number}")
         await world.until(lambda: world.bindings() == 5000, "the others to be bound", 300)
-        line = world.daemon.driver.engine.attempts.extender_calls.counts()
+        line = world.daemon.driver.engine.extender_calls.counts()
         validate_engine(world.daemon.driver.engine)
         go_on.set()
         await world.until(lambda: world.bindings() == 5200, "all to be bound", 60)

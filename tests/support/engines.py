@@ -5,9 +5,9 @@ from typing import Any
 
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.instructions import Instruction
-from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.testing.validation import validate_engine
 
 

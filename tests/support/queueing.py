@@ -16,7 +16,7 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.interface import EnqueueExtensions, PreEnqueuePlugin
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue import QueueProfile, QueueSettings, SchedulingQueue
+from scheduler.kernel.queue import QueueingHints, QueueSettings, SchedulingQueue
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
 from tests.support.clock import FakeClock
@@ -106,16 +106,11 @@ class QueueUnderTest:
             on_failed=lambda problem: self.failed.append(str(problem)),
         )
         self.metrics = framework.calls.metrics
+        # The test says it, whatever the plugins are.
+        vars(framework)["shares_rejections"] = shares_rejections
         self.queue = SchedulingQueue(
             by_priority,
-            {
-                profile: QueueProfile(
-                    framework.events_to_register(),
-                    framework.run_pre_enqueue_plugins,
-                    framework.run_queueing_hint,
-                    shares_rejections,
-                )
-            },
+            QueueingHints({profile: framework}),
             self.clock,
             settings=settings or QueueSettings(),
             metrics=self.counts,

@@ -12,8 +12,8 @@ from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.kernel.queue import BackoffSettings, QueueSettings

@@ -42,7 +42,7 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
         }
 
     def extender_calls() -> dict[str, float]:
-        return dict(zip(("asking", "line"), engine.attempts.extender_calls.counts(), strict=True))
+        return dict(zip(("asking", "line"), engine.extender_calls.counts(), strict=True))
 
     def classes() -> list[PodClasses]:
         return [framework.classes for framework in engine.core.frameworks.values()]

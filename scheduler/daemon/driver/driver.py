@@ -16,7 +16,6 @@ from scheduler.daemon.driver.questions import ExtenderPort, Questions, bind_by_e
 from scheduler.daemon.driver.together import at_the_same_time
 from scheduler.errors import SchedulerError, in_words
 from scheduler.kernel.engine import AttemptState, Engine
-from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -44,6 +43,7 @@ from scheduler.kernel.engine.instructions import (
     SetTimer,
     Write,
 )
+from scheduler.kernel.engine.placing import MAX_BATCH
 from scheduler.kernel.extender import Answer, NoAnswer
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.services import Api
@@ -340,7 +340,7 @@ class Driver:
         return await self._bind_by_plugins(bind)
 
     async def _ask(self, ask: Ask) -> Answer:
-        found = self.engine.attempts.extender_calls.question(ask.question)
+        found = self.engine.extender_calls.question(ask.question)
         if found is None:
             return NoAnswer("no longer wanted")
         question, pod = found

@@ -15,7 +15,7 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.orders import without
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorithm
-from scheduler.kernel.engine.ended_pods import EndedPods
+from scheduler.kernel.engine.cluster_copy import EndedPods
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.steps import Steps

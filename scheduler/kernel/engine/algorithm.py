@@ -7,7 +7,7 @@ each node costs it a plugin call; here it costs an array element.
 """
 
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -52,6 +52,10 @@ class ScheduleResult(msgspec.Struct):
     found: Feasibility
 
 
+Found: TypeAlias = ScheduleResult | AttemptDiagnosis | Failure
+"""The result of a search for a node."""
+
+
 class SchedulingAlgorithm:
     """Chooses nodes; remembers only the position of sampling.
 
@@ -73,7 +77,7 @@ class SchedulingAlgorithm:
         nominated: NominatedPods | None = None,
         within: NDArray[np.intp] | None = None,
         advice: Advice | None = None,
-    ) -> ScheduleResult | AttemptDiagnosis | Failure:
+    ) -> Found:
         """Choose the node for the pod, or return the reason for none.
 
         The choice is among the rows `within`, and among those that extenders let pass if they have
@@ -159,7 +163,7 @@ class SchedulingAlgorithm:
         found: Feasibility,
         advice: Advice,
         within: NDArray[np.intp] | None,
-    ) -> ScheduleResult | AttemptDiagnosis | Failure:
+    ) -> Found:
         """Choose among the nodes that fit now and that extenders let pass."""
         table = snapshot.table
         feasible = found.feasible_rows(within)

@@ -1,15 +1,18 @@
-"""One attempt to schedule, and its states as a transition table.
+"""Attempts to schedule, and their states as a transition table.
 
-`TRANSITIONS` lists the allowed transitions; the modules that `attempts` names do the work. This
-module uses no queue, no cache and no plugins.
+`TRANSITIONS` lists the allowed transitions; `schedule_one`, `binding_cycle` and
+`scheduling_failure` do the work. This module uses no queue, no cache and no plugins.
 """
 
+from collections import deque
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Final
 
 import msgspec
 
 from scheduler.api.pods import PodInfo
+from scheduler.clock import EventClock
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.extender import Advice, ExtenderCalls
@@ -176,24 +179,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     detail: str
 
 
-class NodeChoice(msgspec.Struct, frozen=True):
-    """The basis of a choice: the nodes evaluated, their scores and the runner-up.
-
-    Attributes:
-        nodes: number of nodes that were evaluated.
-        feasible: number of them that fit.
-        score: the total score of the node; None where it was the only one.
-        runner_up: the node with the second-best score.
-        runner_up_score: its total score.
-    """
-
-    nodes: int
-    feasible: int
-    score: int | None = None
-    runner_up: str | None = None
-    runner_up_score: int | None = None
-
-
 class Attempt(msgspec.Struct):
     """One pod on its way from the queue to a node; members of a group have one each.
 
@@ -208,7 +193,7 @@ class Attempt(msgspec.Struct):
         placed: the pod on its (assumed) node; None before.
         doubt: the failure of a binding in doubt, if the pod has no node.
         asked_at: the time of the last `ReadPod` about it; 0 for never.
-        choice: the basis of the choice; None without a consumer of outcomes.
+        choice: the fields of its outcome about the choice of a node; None without a consumer.
         deciding_seconds: time to choose a node, or to find that none fits.
         extender_calls: the calls to extenders with their answers; None before the first.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
@@ -229,7 +214,7 @@ class Attempt(msgspec.Struct):
     placed: PodInfo | None = None
     doubt: Failure = Failure("")
     asked_at: float = 0.0
-    choice: NodeChoice | None = None
+    choice: Mapping[str, Any] | None = None
     deciding_seconds: float = 0.0
     extender_calls: ExtenderCalls | None = None
     binder: int | None = None
@@ -248,24 +233,86 @@ class Attempt(msgspec.Struct):
         """The answers of extenders about the nodes; None where they were not asked."""
         return None if self.extender_calls is None else self.extender_calls.advice()
 
-    def advance(self, event: AttemptEvent, now: float, detail: str) -> Entry:
-        """Move to the next state.
 
-        Returns:
-            The entry for the story: without a detail, it names the node if there is one.
+class Attempts:
+    """All attempts that have not ended, by number and by pod.
+
+    Attributes:
+        story: the latest entries about all pods, oldest first.
+        bound: attempts in BOUND by number, in order of arrival.
+        doubtful: attempts in UNSURE, or for long in BOUND, by number; `ReadPod` is due for them in
+            this order.
+    """
+
+    def __init__(self, clock: EventClock) -> None:
+        self._clock = clock
+        self._by_id: dict[int, Attempt] = {}
+        self._by_uid: dict[str, Attempt] = {}
+        self._last_id = 0
+        self.story: deque[Entry] = deque(maxlen=STORY_LENGTH)
+        self.bound: dict[int, Attempt] = {}
+        self.doubtful: dict[int, Attempt] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(self._by_id.values())
+
+    def assumed(self) -> Iterator[PodInfo]:
+        """The pods of attempts with a node, on that node."""
+        return (each.placed for each in self if each.placed is not None)
+
+    def __getitem__(self, attempt_id: int) -> Attempt:
+        return self._by_id[attempt_id]
+
+    def get(self, attempt_id: int) -> Attempt | None:
+        """The attempt, if it has not ended."""
+        return self._by_id.get(attempt_id)
+
+    def of(self, uid: str) -> Attempt | None:
+        """The attempt about a pod, if there is one."""
+        return self._by_uid.get(uid)
+
+    def in_state(self, attempt_id: int, *states: AttemptState) -> Attempt | None:
+        """The attempt if it is in one of the states, else None: an answer may come too late."""
+        attempt = self._by_id.get(attempt_id)
+        return attempt if attempt is not None and attempt.state in states else None
+
+    def begin(
+        self, profiles: Mapping[str, Framework], queued: QueuedPodInfo, order: Any = None
+    ) -> Attempt:
+        """Begin the attempt of a popped pod; `order` is the place of its group in the queue."""
+        self._last_id += 1
+        framework = profiles[queued.pod_info.spec.scheduler_name]
+        attempt = Attempt(self._last_id, framework, queued, self._clock.now, order=order)
+        self._by_id[attempt.id] = self._by_uid[queued.pod_info.uid] = attempt
+        return attempt
+
+    def advance(self, attempt: Attempt, event: AttemptEvent, detail: str = "") -> None:
+        """Move an attempt to its next state, and add that to the story.
+
+        Without a detail, the entry names the node if there is one.
 
         Raises:
             AttemptError: the event cannot happen in this state.
         """
-        following = TRANSITIONS.get((self.state, event))
+        following = TRANSITIONS.get((attempt.state, event))
         if following is None:
             raise AttemptError(
-                f"attempt {self.id} of pod {self.pod.key} is {self.state.value}: "
+                f"attempt {attempt.id} of pod {attempt.pod.key} is {attempt.state.value}: "
                 f"cannot {event.value}"
             )
-        self.state, self.since = following, now
+        now = self._clock.now
+        attempt.state, attempt.since = following, now
         # The UID of a pod does not change on its way to a node.
-        pod = (self.queued.pod_info if self.placed is None else self.placed).pod
-        return Entry(
-            now, pod.metadata.uid, self.id, STATE_WORDS[following], detail or pod.node_name
-        )
+        pod = (attempt.queued.pod_info if attempt.placed is None else attempt.placed).pod
+        detail = detail or pod.node_name
+        self.story.append(Entry(now, pod.metadata.uid, attempt.id, STATE_WORDS[following], detail))
+
+    def forget(self, attempt: Attempt) -> None:
+        """Remove an attempt that has ended."""
+        del self._by_id[attempt.id]
+        del self._by_uid[attempt.queued.pod_info.uid]
+        self.bound.pop(attempt.id, None)
+        self.doubtful.pop(attempt.id, None)

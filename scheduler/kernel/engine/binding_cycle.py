@@ -9,12 +9,12 @@ from typing import Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
-from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import Rejected
 from scheduler.kernel.engine.failure import nomination, rejected_by, scheduled
 from scheduler.kernel.engine.held import WaitingPod
 from scheduler.kernel.engine.instructions import Bind, ReadPod, RunPreBind, SetTimer
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import Code, Status, unschedulable
 from scheduler.kernel.framework.types import Failure, PreBindWork
@@ -33,9 +33,12 @@ _NOT_HELD: Final = _BEFORE_BIND - {AttemptState.HELD}
 class BindingCycle:
     """Takes reserved pods through the wait in Permit, PreBind and Bind."""
 
-    def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
+    def __init__(
+        self, core: EngineState, calls: PendingExtenderCalls, failures: FailureHandler
+    ) -> None:
         self._core = core
-        self._attempts = attempts
+        self._extender_calls = calls
+        self._attempts = core.attempts
         self._failures = failures
 
     def permitted(self, attempt: Attempt, status: Status, timeouts: Mapping[str, float]) -> None:
@@ -58,19 +61,6 @@ class BindingCycle:
         waiting = core.waiting.add(attempt.pod, attempt.id, timeouts, core.now)
         core.out.append(SetTimer(waiting.deadline))
 
-    def allowed(self, uid: str, plugin: str) -> None:
-        """Record that a Permit plugin allows a waiting pod; settle it after the last plugin."""
-        waiting = self._core.waiting.get(uid)
-        if waiting is None:
-            return
-        waiting.deadlines.pop(plugin, None)
-        if not waiting.deadlines:
-            self._core.waiting.settle(uid)
-
-    def rejected(self, rejection: Rejected) -> None:
-        """Settle a waiting pod that a plugin rejects."""
-        self._core.waiting.settle(rejection.uid, rejection)
-
     def plugins_changed(self) -> None:
         """Reject waiting pods whose profile is gone, or lacks a Permit plugin that they wait for.
 
@@ -82,7 +72,8 @@ class BindingCycle:
             present = {plugin.name for plugin in permit}
             for name in waiting.pending_plugins:
                 if name not in present:
-                    self.rejected(Rejected(waiting.pod.uid, name, f"{name} is no longer enabled"))
+                    why = Rejected(waiting.pod.uid, name, f"{name} is no longer enabled")
+                    self._core.waiting.settle(why.uid, why)
 
     def go_on(self, settled: WaitingPod) -> None:
         """Start the binding cycle of a settled pod, or fail its attempt."""
@@ -133,7 +124,7 @@ class BindingCycle:
         if attempt.state is not AttemptState.BINDING:
             self._attempts.advance(attempt, AttemptEvent.BIND)
             if self._core.extenders.all:
-                attempt.binder = self._attempts.extender_calls.binder(attempt)
+                attempt.binder = self._extender_calls.binder(attempt)
         pod, binder = attempt.pod.pod, attempt.binder
         meta, plugins = pod.metadata, attempt.framework.plugins
         by_plugins = binder is None and not plugins.binds_plainly
@@ -168,7 +159,7 @@ class BindingCycle:
             return
         binder, extenders = attempt.binder, self._core.extenders
         if binder is not None and extenders.all[binder].config.ignorable:
-            self._attempts.extender_calls.went_on_without(attempt, binder, failure.message)
+            self._extender_calls.went_on_without(attempt, binder, failure.message)
             attempt.binder = None
             self._bind(attempt)
             return
@@ -258,7 +249,7 @@ class BindingCycle:
         Restored pods may use their nodes. An attempt that asks extenders fails too: it would decide
         before the relist is complete.
         """
-        failure, asks = Failure(message), self._attempts.extender_calls.asks
+        failure, asks = Failure(message), self._extender_calls.asks
         self._core.waiting.fail_all(failure)
         for attempt in list(self._attempts):
             if attempt.state in _NOT_HELD or asks(attempt):
@@ -277,7 +268,7 @@ class BindingCycle:
         for waiting in core.waiting:
             late = waiting.timed_out(core.now)
             if late is not None:
-                self.rejected(late)
+                core.waiting.settle(late.uid, late)
         for attempt in self._attempts.bound.values():
             if attempt.since + CONFIRM_SECONDS > core.now:
                 break

@@ -11,49 +11,22 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.config.types import Extender
 from scheduler.errors import SchedulerError, encodable
-from scheduler.kernel.cache import MANY_CHANGES, Cache
-from scheduler.kernel.ends import RunDurations, end_if_started
+from scheduler.kernel.cache import MANY_CHANGES
+from scheduler.kernel.ends import end_if_started
+from scheduler.kernel.engine import events
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
-from scheduler.kernel.engine.attempt import STORY_LENGTH, Entry
-from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.attempt import Attempts, Entry
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime
-from scheduler.kernel.engine.event_handlers import (
-    NodeEventHandlers,
-    PodEventHandlers,
-)
-from scheduler.kernel.engine.events import (
-    Activate,
-    Allowed,
-    Answered,
-    BindFailed,
-    Bound,
-    Configure,
-    Decide,
-    Event,
-    Evicted,
-    EvictFailed,
-    GroupStatusFailed,
-    ObjectGone,
-    ObjectRead,
-    ObjectSet,
-    PluginEvent,
-    PodRead,
-    PreBound,
-    ReadFailed,
-    Rejected,
-    SetBack,
-    SlowDecision,
-    Tick,
-    WriteFailed,
-)
+from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime, ProfilesOf
+from scheduler.kernel.engine.event_handlers import NodeEventHandlers, PodEventHandlers
+from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet, PluginEvent
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import WaitingPod, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
 from scheduler.kernel.engine.other_event_handlers import NamespaceEventHandlers, OtherEventHandlers
 from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
-from scheduler.kernel.engine.profiles import ProfilesOf, queue_profiles
 from scheduler.kernel.engine.schedule_one import SchedulingLoop
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.waking_groups import GroupWaking
@@ -65,10 +38,8 @@ from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption.kept_room import KeptRoom
-from scheduler.kernel.queue import QueueSettings, SchedulingQueue
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.queue import QueueingHints, QueueSettings, SchedulingQueue
 from scheduler.observability.engine_metrics import EngineMetrics
-from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.tracing import CycleTracer
 
@@ -106,6 +77,7 @@ class Engine:
     Attributes:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
+        extender_calls: the calls to extenders under way; for reading.
         scheduler: the loop that pops and schedules pods; for reading.
         preemption_executor: the evictions under way; for reading.
         services: the services that plugins see; to run plugins on a fork.
@@ -150,11 +122,9 @@ class Engine:
         sort_key = next(iter(frameworks.values())).sort_key
         self.core = EngineState(
             frameworks=frameworks,
-            cache=Cache(),
-            snapshot=Snapshot(),
             queue=SchedulingQueue(
                 sort_key,
-                queue_profiles(frameworks),
+                QueueingHints(frameworks),
                 time,
                 settings=settings.queue,
                 metrics=QueueMetrics(services.metrics),
@@ -165,25 +135,21 @@ class Engine:
             algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
             extenders=Extenders(settings.extenders),
             metrics=EngineMetrics(services.metrics),
-            extender_metrics=ExtenderMetrics(services.metrics),
             tracer=tracer,
             take_outcome=take_outcome,
             stopwatch=stopwatch,
             time=time,
-            story=deque(maxlen=STORY_LENGTH),
-            durations=RunDurations(),
-            out=[],
+            attempts=Attempts(time),
             inbox=self._inbox,
         )
-        self.attempts = attempts = Attempts(self.core)
-        failures = FailureHandler(self.core, attempts)
-        self.preemption_executor = executor = PreemptionExecutor(self.core, attempts, failures)
+        self.attempts = self.core.attempts
+        self.extender_calls = calls = PendingExtenderCalls(self.core)
+        failures = FailureHandler(self.core, calls)
+        self.preemption_executor = executor = PreemptionExecutor(self.core, failures)
         self._waking = GroupWaking(self.core, executor)
-        self._binding = binding = BindingCycle(self.core, attempts, failures)
-        self.scheduler = SchedulingLoop(
-            self.core, attempts, failures, binding, executor, self._waking
-        )
-        self._pods = pods = PodEventHandlers(self.core, attempts, failures, binding, executor)
+        self._binding = binding = BindingCycle(self.core, calls, failures)
+        self.scheduler = SchedulingLoop(self.core, calls, failures, binding, executor, self._waking)
+        self._pods = pods = PodEventHandlers(self.core, failures, binding, executor)
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
         self._answered: list[PodEventHandlers | OtherEventHandlers] = [pods, *others.values()]
         self._changes: dict[str, Handlers] = {
@@ -195,49 +161,51 @@ class Engine:
             "namespaces": NamespaceEventHandlers(self.core),
         }
 
-        def object_read(event: ObjectRead) -> None:
+        def object_read(event: events.ObjectRead) -> None:
             if event.kind in others:  # else no plugin watches the kind
                 others[event.kind].read(event.object)
 
-        states.begin(attempts.assumed)
+        states.begin(self.attempts.assumed)
         self._introduce(services, random)
         self._handlers: dict[type, Callable[[Any], None]] = {
-            ObjectSet: lambda e: self._changes[e.kind].set(e.object),
-            ObjectGone: lambda e: self._changes[e.kind].gone(e),
-            Decide: lambda e: self.scheduler.schedule(e.limit),
-            Tick: self._tick,
-            Bound: lambda e: binding.bound(e.attempt),
-            BindFailed: lambda e: binding.bind_failed(
+            events.ObjectSet: lambda e: self._changes[e.kind].set(e.object),
+            events.ObjectGone: lambda e: self._changes[e.kind].gone(e),
+            events.Decide: lambda e: self.scheduler.schedule(e.limit),
+            events.Tick: self._tick,
+            events.Bound: lambda e: binding.bound(e.attempt),
+            events.BindFailed: lambda e: binding.bind_failed(
                 e.attempt,
                 Failure(e.message, is_rejection=e.is_rejection),
                 is_certain=e.is_certain,
             ),
-            Answered: lambda e: self.scheduler.answered(e.question, e.answer),
-            PreBound: lambda e: pods.pre_bound(
+            events.Answered: lambda e: self.scheduler.answered(e.question, e.answer),
+            events.PreBound: lambda e: pods.pre_bound(
                 e.attempt,
                 Failure(e.problem, is_rejection=e.is_rejection) if e.problem else None,
             ),
-            PodRead: lambda e: pods.read(e.attempt, e.pod),
-            ReadFailed: lambda _: None,
-            ObjectRead: object_read,
-            Allowed: lambda e: binding.allowed(e.uid, e.plugin),
-            Rejected: binding.rejected,
-            Evicted: lambda e: self.preemption_executor.evicted(e.uid, was_there=e.was_there),
-            EvictFailed: lambda e: self.preemption_executor.failed(e.uid, e.message),
-            WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
-            GroupStatusFailed: self._forget_condition,
-            Activate: lambda e: self.core.queue.activate(e.uids),
-            PluginEvent: lambda e: self.core.out.append(e.instruction),
-            SetBack: self._set_back,
-            SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
-            Configure: lambda e: self._configure(e.configuration),
+            events.PodRead: lambda e: pods.read(e.attempt, e.pod),
+            events.ReadFailed: lambda _: None,
+            events.ObjectRead: object_read,
+            events.Allowed: lambda e: self.core.waiting.allowed(e.uid, e.plugin),
+            events.Rejected: lambda e: self.core.waiting.settle(e.uid, e),
+            events.Evicted: lambda e: self.preemption_executor.evicted(
+                e.uid, was_there=e.was_there
+            ),
+            events.EvictFailed: lambda e: self.preemption_executor.failed(e.uid, e.message),
+            events.WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
+            events.GroupStatusFailed: self._forget_condition,
+            events.Activate: lambda e: self.core.queue.activate(e.uids),
+            events.PluginEvent: lambda e: self.core.out.append(e.instruction),
+            events.SetBack: self._set_back,
+            events.SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
+            events.Configure: lambda e: self._configure(e.configuration),
         }
 
-    def _forget_condition(self, event: GroupStatusFailed) -> None:
+    def _forget_condition(self, event: events.GroupStatusFailed) -> None:
         if self.core.groups is not None:
             self.core.groups.forget_written((event.namespace, event.name), event.uid)
 
-    def _set_back(self, event: SetBack) -> None:
+    def _set_back(self, event: events.SetBack) -> None:
         self._binding.set_back(event.message)
         for handlers in self._answered:
             handlers.set_back()
@@ -251,7 +219,7 @@ class Engine:
             pod, self.core.wall(), self.core.durations
         )
         services.waiting = self.core.waiting
-        services.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
+        services.activate = lambda pods: self._post(events.Activate(tuple(pod.uid for pod in pods)))
         services.record_event = self._record_event
         services.random = random
         services.now = lambda: self.core.time.now
@@ -304,7 +272,7 @@ class Engine:
 
     def story(self, uid: str) -> list[Entry]:
         """The latest entries about a pod, oldest first; takes about a millisecond."""
-        return [entry for entry in self.core.story if entry.uid == uid]
+        return [entry for entry in self.attempts.story if entry.uid == uid]
 
     def _post(self, event: Event) -> None:
         """Post an event of a plugin; the engine handles it after the current event.
@@ -343,7 +311,7 @@ class Engine:
         core = self.core
         try:
             rules = self._rules_of(configuration)
-            profiles = queue_profiles(rules.frameworks)
+            hints = QueueingHints(rules.frameworks)
         except SchedulerError as problem:
             core.out.append(Configured(str(problem)))
             return
@@ -355,9 +323,9 @@ class Engine:
         core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
         self._show_profiles()
         first = next(iter(rules.frameworks.values()))
-        core.queue.configure(first.sort_key, profiles, rules.backoff)
+        core.queue.configure(first.sort_key, hints, rules.backoff)
         self._binding.plugins_changed()
-        self.attempts.extender_calls.sort_anew()
+        self.extender_calls.sort_anew()
         core.out.append(Configured())
 
     def _show_profiles(self) -> None:
@@ -376,7 +344,7 @@ class Engine:
             kept.keeps_for = self.scheduler.room_keeper.keeps_for
             kept.equal_to = self.core.queue.equal_to
 
-    def _tick(self, tick: Tick) -> None:
+    def _tick(self, tick: events.Tick) -> None:
         """Flush the queue, handle timeouts, and update the snapshot ahead of the next attempt.
 
         Backoff ends at whole seconds of the clock, as upstream. An error in one of these

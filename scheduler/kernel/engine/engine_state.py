@@ -3,7 +3,7 @@
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -12,7 +12,7 @@ from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
-from scheduler.kernel.engine.attempt import Entry
+from scheduler.kernel.engine.attempt import Attempts
 from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
@@ -24,10 +24,9 @@ from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import PodGroups
-from scheduler.kernel.queue import SchedulingQueue
+from scheduler.kernel.queue import BackoffSettings, SchedulingQueue
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import EngineMetrics
-from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.tracing import CycleTracer
 
 TRACE_LINES: Final = 8
@@ -58,6 +57,24 @@ class EventTime:
         self.now = 0.0
 
 
+class EngineProfiles(msgspec.Struct, frozen=True):
+    """The profiles and settings that an engine can exchange between two events.
+
+    Attributes:
+        frameworks: the profiles by scheduler name.
+        percentage_of_nodes_to_score: the default for profiles without one of their own.
+        backoff: the backoff of pods that failed.
+    """
+
+    frameworks: Mapping[str, Framework]
+    percentage_of_nodes_to_score: int = 0
+    backoff: BackoffSettings = BackoffSettings()
+
+
+ProfilesOf: TypeAlias = Callable[[dict[str, Any]], EngineProfiles]
+"""Builds the profiles of a configuration in plain values; raises `SchedulerError`."""
+
+
 class EngineState(msgspec.Struct):
     """All state that changes over time, and the configuration.
 
@@ -72,12 +89,11 @@ class EngineState(msgspec.Struct):
         algorithm: chooses nodes.
         extenders: webhooks that filter and score nodes, choose victims, and bind.
         metrics: the engine's counters and timers.
-        extender_metrics: the counters and timers of extenders.
         tracer: receives each cycle; None when cycles are not traced.
         take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the current event.
-        story: the latest entries about all pods, oldest first.
+        attempts: the attempts under way.
         durations: the run times of the ended pods of each controller.
         out: the instructions of the current event.
         inbox: events that plugins posted, to be handled after the current event.
@@ -87,8 +103,6 @@ class EngineState(msgspec.Struct):
     """
 
     frameworks: Mapping[str, Framework]
-    cache: Cache
-    snapshot: Snapshot
     queue: SchedulingQueue
     states: SharedStates
     services: PluginServices
@@ -96,15 +110,16 @@ class EngineState(msgspec.Struct):
     algorithm: SchedulingAlgorithm
     extenders: Extenders
     metrics: EngineMetrics
-    extender_metrics: ExtenderMetrics
     tracer: CycleTracer | None
     take_outcome: TakeOutcome | None
     stopwatch: Callable[[], float]
     time: EventTime
-    story: deque[Entry]
-    durations: RunDurations
-    out: list[Instruction]
+    attempts: Attempts
     inbox: deque[Event]
+    cache: Cache = msgspec.field(default_factory=Cache)
+    snapshot: Snapshot = msgspec.field(default_factory=Snapshot)
+    durations: RunDurations = msgspec.field(default_factory=RunDurations)
+    out: list[Instruction] = []
     groups: PodGroups | None = None
     next_audited: int = 0
     audited_at: int = -1

@@ -10,7 +10,6 @@ from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import REVOCABLE, UNDECIDED, Attempt, AttemptState
-from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import ObjectGone
@@ -47,14 +46,13 @@ class PodEventHandlers:
     def __init__(
         self,
         core: EngineState,
-        attempts: Attempts,
         failures: FailureHandler,
         binding: BindingCycle,
         executor: PreemptionExecutor,
     ) -> None:
         """Store the parts; the executor handles each pod event before the queue moves pods."""
         self._core = core
-        self._attempts = attempts
+        self._attempts = core.attempts
         self._failures = failures
         self._binding = binding
         self._answers = NewerAnswers[str, PodInfo](lambda pod: pod.pod.metadata)

@@ -1,4 +1,8 @@
-"""The members of a pod group in its cycle, and their failures if the group fails.
+"""The members of a pod group in its cycle, their failures if the group fails, and its steps.
+
+The work of a step is counted, not timed: the same events give the same steps. A unit takes about
+30 us of the processor among 5,000 nodes (`python -m bench.bounds`). A gang of 1,000 takes 45 ms
+there, and 112 ms if each pod has labels of its own, as in an indexed Job.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
@@ -10,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.limits import demands_on_nodes
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
@@ -20,12 +25,24 @@ from scheduler.kernel.engine.failure import (
     reason_of,
     rejected_by,
 )
-from scheduler.kernel.engine.group_trial import GROUP_FAILS
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.preemption.group_victims import GroupVictims
 
+UNITS: Final = 2048
+"""Units of a step: enough to begin, place and settle some 680 equal members, or 75 that differ."""
+LOOKED: Final = 12
+"""Units of a search for a node, and as many again for each demand of the pod on nodes."""
+SEARCHED: Final = 768
+"""Units of a search for victims. It takes 2 ms, and up to 90 ms beside very many budgets."""
+COPIED: Final = 768
+"""Units of a copy of the cluster: 12 ms among 5,000 nodes with six pods each, 25 ms with thirty."""
+READ: Final = 8
+"""Number of pods whose ends are read for one unit."""
+
+GROUP_FAILS: Final = "pod group is unschedulable"
+OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
 WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
 SEVERAL_PROFILES: Final = (
     "all pods in a single pod group should have the same .spec.schedulerName set, got: "
@@ -93,6 +110,70 @@ class Member(msgspec.Struct):
             self.failure = rejected_by(permit)
 
 
+class GroupStep:
+    """Counts the work of the current step of a group's attempt.
+
+    Attributes:
+        units: the units of a step; a step may exceed them to complete work that it has begun.
+        long: an attempt that spends more units has taken long.
+    """
+
+    def __init__(self) -> None:
+        self.units = UNITS
+        self.long = UNITS
+        self._left = self._number = self._taken_up = self._settled = self._spent = 0
+
+    def begin_group(self) -> None:
+        """Begin the attempt of a group: the next step is its first."""
+        self._number = self._spent = 0
+
+    def begin(self) -> None:
+        """Begin a step."""
+        self._left = self.units
+        self._number += 1
+        self._taken_up = self._settled = 0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the first step, so that no other event came since the attempt began."""
+        return self._number == 1
+
+    @property
+    def took_long(self) -> bool:
+        """Whether the attempt has spent more than `long` units, in however many steps."""
+        return self._spent > self.long
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the units of this step are used up."""
+        return self._left <= 0
+
+    @property
+    def members(self) -> int:
+        """Number of members that this step has evaluated or settled, whichever is more."""
+        return max(self._taken_up, self._settled)
+
+    def take_up(self) -> None:
+        """Count a member that is evaluated."""
+        self._taken_up += 1
+        self.spend(1)
+
+    def settle(self) -> None:
+        """Count a member that starts its binding cycle, or fails."""
+        self._settled += 1
+        self.spend(1)
+
+    def spend(self, units: int) -> None:
+        """Count work of this many units."""
+        self._left -= units
+        self._spent += units
+
+
+def cost_of_look(pod: PodInfo) -> int:
+    """The units of a search for the node of a pod that is unlike the one before."""
+    return LOOKED * (1 + demands_on_nodes(pod))
+
+
 def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None]) -> None:
     """Try one member; an exception becomes its failure."""
     attempt = member.attempt
@@ -142,18 +223,15 @@ def let_down(member: Member, plugins: frozenset[str]) -> Failure:
     return Failure(why, is_rejection=True, unschedulable_plugins=plugins)
 
 
-def waits_for_victims(
-    member: Member, plugins: frozenset[str], message: str = WAITS_FOR_VICTIMS
-) -> Failure:
+def waits_for_victims(member: Member, plugins: frozenset[str], message: str) -> Failure:
     """The failure of a member that stays nominated until the victims of other members are gone."""
     if member.fit_error is not None:
         return member.fit_error
-    node_name = member.attempt.pod.node_name
     return Failure(
         message,
         is_rejection=True,
         unschedulable_plugins=plugins,
-        nominated_node_name=node_name,
+        nominated_node_name=member.attempt.pod.node_name,
     )
 
 
@@ -181,3 +259,8 @@ def result_of(found: GroupVictims | None, reason: str, message: str) -> str:
     """The result under which an attempt counts, by the condition of the group."""
     is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
     return "waiting_on_preemption" if is_waiting else RESULTS[reason]
+
+
+def still_tried(members: Sequence[Member]) -> list[Attempt]:
+    """The attempts of the members that have not left."""
+    return [each.attempt for each in members if not each.has_left]

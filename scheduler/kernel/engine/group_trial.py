@@ -1,7 +1,8 @@
 """Places a pod group on a copy of the cluster, as its cycle would place it on the cluster.
 
-Callers compare placements with it, and find the victims of a whole group. The copy does not follow
-the cluster between steps, so its results may have to be checked again.
+This compares placements, and finds the victims of a whole group after all of its members were
+tried. The copy does not follow the cluster between steps, so its results may have to be checked
+again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm,
 runWorkloadAwarePreemption) v1.36.
@@ -17,24 +18,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.devices import AllocationResult
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
-from scheduler.kernel.engine.cluster_copy import ClusterCopy
-from scheduler.kernel.engine.ended_pods import EndedPods
+from scheduler.kernel.engine.cluster_copy import ClusterCopy, EndedPods
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.group_step import COPIED, READ, GroupStep, cost_of_look
-from scheduler.kernel.extender import Advice
+from scheduler.kernel.engine.group_members import (
+    COPIED,
+    GROUP_FAILS,
+    OTHER_FAILS,
+    READ,
+    SEARCHED,
+    GroupStep,
+    Member,
+    cost_of_look,
+    still_tried,
+)
+from scheduler.kernel.extender import Advice, Verb
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
+from scheduler.kernel.preemption.group_victims import (
+    GroupVictims,
+    PodGroupPostFilterPlugin,
+    Search,
+    fits_without,
+)
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 
-GROUP_FAILS: Final = "pod group is unschedulable"
-OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
+CONSTRAINED: Final = GroupVictims(
+    unschedulable(
+        "workload aware preemption is not supported for pod groups with scheduling constraints"
+    )
+)
+CHANGED: Final = GroupVictims(unschedulable("the cluster changed while victims were searched"))
+"""The group is tried again after backoff: there may be no event to wake it."""
+NOT_ASKED: Final = GroupVictims(
+    unschedulable(
+        "workload aware preemption is not supported for pods that extenders filter nodes for"
+    )
+)
+"""Differs: upstream asks extenders about each member for every victim that it considers."""
 
 _Placed = tuple[PodInfo, CycleState]
 _AT_ONCE: Final = 64
@@ -59,15 +87,13 @@ class GroupTrialResult(msgspec.Struct):
         return sum(host is not None for host in self.hosts)
 
 
-class GroupTrial:
+class GroupTrial(ClusterCopy):
     """A copy of the cluster in which a group is placed, without effect on the cluster.
 
-    Use it within `trial.steps(...)`, so that plugins see the copy.
+    Use it within `trial.tried(...)`, so that plugins see the copy.
 
     Attributes:
-        world: the cluster.
         framework: the group's profile, with columns of its own for this copy.
-        nominated: the nominations.
         parts: the parts of the cluster, each as rows or None for all nodes; a run places the group
             in one of them.
         places: the node of each member, by UID, in the last run that succeeded.
@@ -97,29 +123,33 @@ class GroupTrial:
             PluginError: a shared state cannot be forked.
         """
         step.spend(COPIED)
+        super().__init__(core)
         self._algorithm = core.algorithm
         self._step = step
         self._advice = advice
-        self._copy = ClusterCopy(core)
-        self.world = self._copy.world
         # The copy counts as a cluster of its own, so that equal members share columns in it.
         self.world.is_fork = False
         self.framework = attempts[0].framework.beside()
-        self._states = self._copy.states
         self._members = [each.queued.pod_info for each in attempts]
         self.parts: Sequence[NDArray[np.intp] | None] = (None,)
         self.places: Mapping[str, str] = {}
         self.devices: Mapping[str, Sequence[AllocationResult]] = {}
-        self._ended = EndedPods(self.world, self._states if pods_end else None)
+        self._given = [(each.pod, each.cycle_state) for each in attempts if each.placed is not None]
+        self._ended = EndedPods(self.world, self.states if pods_end else None)
         self._is_nominated = is_nominated
-        self.nominated = self._copy.nominated
 
-    def steps(self, work: Steps[_T]) -> Steps[_T]:
+    def tried(self, work: Steps[_T]) -> Steps[_T]:
         """Do work for which plugins see the trial in place of the cluster.
 
-        Yields at the end of each step; the cluster may change meanwhile.
+        Before it, the places of members in this attempt are taken back there. Yields at the end of
+        each step; the cluster may change meanwhile.
         """
-        return self._copy.steps(work, lambda: self._step.is_over)
+
+        def steps() -> Steps[_T]:
+            yield from self._take_all_back(self._given)
+            return (yield from work)
+
+        return self.steps(steps(), lambda: self._step.is_over)
 
     @property
     def looks(self) -> int:
@@ -182,12 +212,12 @@ class GroupTrial:
             yield
         if tried.status.is_success:
             self.devices = self._given_to(placed)
-        yield from self.take_back(placed)
+        yield from self._take_all_back(placed)
         return tried
 
     def _given_to(self, placed: Sequence[_Placed]) -> dict[str, list[AllocationResult]]:
         """The allocations of the claims of placed pods, by UID."""
-        catalog = self._states.known(ClaimCatalog)
+        catalog = self.states.known(ClaimCatalog)
         found: dict[str, list[AllocationResult]] = {pod.uid: [] for pod, _ in placed}
         for each in () if catalog is None else catalog.in_flight.values():
             allocation = each.claim.status.allocation
@@ -195,7 +225,7 @@ class GroupTrial:
                 found[each.pods[0]].append(allocation)
         return {uid: given for uid, given in found.items() if given}
 
-    def take_back(self, placed: list[_Placed]) -> Steps[None]:
+    def _take_all_back(self, placed: list[_Placed]) -> Steps[None]:
         """Unreserve and remove placed members in reverse order, and restore their nominations."""
         while placed:
             self._take_back([placed.pop() for _ in placed[-_AT_ONCE:]])
@@ -217,7 +247,7 @@ class GroupTrial:
         there, state = pod.on_node(found.suggested_host), found.state
         placed.append((there, state))
         self.world.update([PodAdded(there)])
-        self._states.reserved(there)
+        self.states.reserved(there)
         self.nominated.delete_nominated_pod_if_exists(pod.uid)
         status = framework.run_reserve_plugins(state, there)
         if status.is_success:
@@ -235,7 +265,7 @@ class GroupTrial:
         self._step.spend(len(placed))
         for pod, state in placed:
             self.framework.run_unreserve_plugins(state, pod)
-            self._states.unreserved(pod)
+            self.states.unreserved(pod)
         # The node of a member may have been deleted since.
         nodes = self.world.table.row_of
         self.world.update([PodRemoved(pod) for pod, _ in placed if pod.node_name in nodes])
@@ -247,3 +277,66 @@ class GroupTrial:
         is_asked = failing.uid in self._advice or pod.uid in self._advice
         is_equal = pod.kind is failing.kind and not is_asked
         return is_equal and all(map(self.framework.decides_alike, (failing, pod)))
+
+
+# --- preemption -----------------------------------------------------------------------------------
+
+
+def find_victims(
+    core: EngineState, step: GroupStep, group: PodGroup, members: Sequence[Member]
+) -> Steps[GroupVictims | None]:
+    """Find the victims of a group that does not fit; None if its members preempt one by one.
+
+    Some members may be assumed on a node. The search takes as many steps as it needs. If the
+    cluster has changed meanwhile, a new copy must confirm that the group fits without the victims,
+    and not with them. Otherwise no victim is evicted, and the group is retried.
+
+    Raises:
+        PluginError: a shared state cannot be forked.
+    """
+    plugins = members[0].attempt.framework.plugins
+    plugin: PodGroupPostFilterPlugin | None = plugins.post_filter_as(PodGroupPostFilterPlugin)
+    if plugin is None:
+        return None
+    if group.topology_key is not None:
+        return CONSTRAINED
+    if step.is_over:
+        yield
+    attempts = still_tried(members)
+    if not attempts:
+        return CHANGED
+    if any(core.extenders.interested_in(each.pod, Verb.FILTER) for each in attempts):
+        return NOT_ASKED
+    step.spend(SEARCHED)
+    pods = [each.queued.pod_info for each in attempts]
+    placed = [each.placed for each in attempts if each.placed is not None]
+    trial, version = GroupTrial(core, attempts, step), core.cluster_version
+    search = plugin.pod_group_post_filter(group, pods, core.snapshot, placed, trial)
+    found = yield from trial.tried(search)
+    if not found.victims or core.cluster_version == version:
+        return found
+    return (yield from _still_right(core, step, members, found))
+
+
+def _still_right(
+    core: EngineState, step: GroupStep, members: Sequence[Member], found: GroupVictims
+) -> Search:
+    """Check victims after a change: the group must fit without them, and must not with them."""
+    if step.is_over:
+        yield
+    attempts = still_tried(members)
+    if not attempts:
+        return CHANGED
+    # Those that are still on their nodes, as they are now.
+    known = ((core.cache.pods.get(each.uid), each.node_name) for each in found.victims)
+    victims = [pod for pod, node in known if pod is not None and pod.node_name == node]
+    trial = GroupTrial(core, attempts, step)
+
+    def look() -> Search:
+        fits_as_it_is = yield from fits_without((), trial)
+        if fits_as_it_is.status.is_success:
+            return CHANGED
+        fits = yield from fits_without(victims, trial)
+        return fits if fits.status.is_success else CHANGED
+
+    return (yield from trial.tried(look()))

@@ -5,6 +5,8 @@ Source: kubernetes pkg/scheduler/framework/runtime/waiting_pods_map.go v1.36.
 
 from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
+
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
 from scheduler.errors import encodable
@@ -12,29 +14,25 @@ from scheduler.kernel.engine.events import Allowed, Event, Rejected
 from scheduler.kernel.framework.types import Failure
 
 
-class WaitingPod:
+class WaitingPod(msgspec.Struct):
     """A pod that has a node and waits for every pending plugin to allow it.
 
     Attributes:
         pod: the pod, assumed on its node.
         attempt: the number of the pod's attempt.
         since: the start of the wait.
+        timeouts: the seconds that each plugin asked to wait.
         deadlines: the end of the timeout of each plugin that has not allowed the pod yet.
         rejection: the rejection, or the failure, of a pod that is no longer held; None when it is
             to be bound.
     """
 
-    __slots__ = ("_timeouts", "attempt", "deadlines", "pod", "rejection", "since")
-
-    def __init__(
-        self, pod: PodInfo, attempt: int, timeouts: Mapping[str, float], now: float
-    ) -> None:
-        self.pod = pod
-        self.attempt = attempt
-        self.since = now
-        self._timeouts = dict(timeouts)
-        self.deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
-        self.rejection: Rejected | Failure | None = None
+    pod: PodInfo
+    attempt: int
+    since: float
+    timeouts: Mapping[str, float]
+    deadlines: dict[str, float]
+    rejection: Rejected | Failure | None = None
 
     @property
     def pending_plugins(self) -> list[str]:
@@ -51,7 +49,7 @@ class WaitingPod:
         plugin, deadline = min(self.deadlines.items(), key=lambda item: (item[1], item[0]))
         if deadline > now:
             return None
-        waited = format_duration(self._timeouts[plugin])
+        waited = format_duration(self.timeouts[plugin])
         message = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
         return Rejected(self.pod.uid, plugin, message)
 
@@ -81,7 +79,8 @@ class WaitingPods:
         self, pod: PodInfo, attempt: int, timeouts: Mapping[str, float], now: float
     ) -> WaitingPod:
         """Hold a pod; timeouts in seconds by plugin."""
-        waiting = self._pods[pod.uid] = WaitingPod(pod, attempt, timeouts, now)
+        deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
+        self._pods[pod.uid] = waiting = WaitingPod(pod, attempt, now, timeouts, deadlines)
         return waiting
 
     def get(self, uid: str) -> WaitingPod | None:
@@ -101,6 +100,14 @@ class WaitingPods:
         if is_held or uid == self.deciding:
             self._post(event)
         return is_held
+
+    def allowed(self, uid: str, plugin: str) -> None:
+        """Record that a plugin has allowed a held pod; settle it after the last plugin."""
+        waiting = self._pods.get(uid)
+        if waiting is not None:
+            waiting.deadlines.pop(plugin, None)
+            if not waiting.deadlines:
+                self.settle(uid)
 
     def settle(self, uid: str, rejection: Rejected | None = None) -> None:
         """Settle a held pod, for the engine to continue; do nothing if the pod is not held."""

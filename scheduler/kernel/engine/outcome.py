@@ -5,14 +5,12 @@ docs/decisions.md defines them.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec.structs import asdict
 
-from scheduler.kernel.engine.algorithm import ScheduleResult
-from scheduler.kernel.engine.attempt import Attempt, NodeChoice
-from scheduler.kernel.framework.runtime import AttemptDiagnosis
+from scheduler.kernel.engine.algorithm import Found, ScheduleResult
+from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.snapshot import Snapshot
 
@@ -71,36 +69,36 @@ TakeOutcome: TypeAlias = Callable[[AttemptOutcome], None]
 """Takes each outcome at the end of its attempt; quick, and never raises."""
 
 
-def choice_of(
-    decision: ScheduleResult | AttemptDiagnosis | Failure, snapshot: Snapshot
-) -> NodeChoice:
-    """Summarize the basis of a decision, before the snapshot changes.
+def choice_of(decision: Found, snapshot: Snapshot) -> dict[str, Any]:
+    """The fields of an outcome about the basis of a decision, before the snapshot changes.
 
     Cost: O(nodes), in columns.
     """
     table = snapshot.table
+    choice: dict[str, Any] = {"nodes": table.count, "feasible": 0}
     if not isinstance(decision, ScheduleResult):
-        return NodeChoice(table.count, 0)
+        return choice
     best = decision.best
     totals, candidates = best.totals, best.candidates
+    choice["feasible"] = best.feasible
     if totals is None:
-        return NodeChoice(table.count, best.feasible)
+        return choice
     row = decision.row
     own = row if candidates is None else int((candidates == row).argmax())
     same = sum([raw.constant for raw in best.left_out])
-    score = int(totals[own] + same)
+    score = choice["score"] = int(totals[own] + same)
     if best.feasible == 1:
-        return NodeChoice(table.count, 1, score)
+        return choice
     # A tie: the first of the others that are as good.
     equal = next((int(each) for each in best.rows if each != row), None)
     if equal is not None:
-        return NodeChoice(table.count, best.feasible, score, table.names[equal], score)
+        return {**choice, "runner_up": table.names[equal], "runner_up_score": score}
     # The best node on each side of the chosen row, without a copy of the totals.
     halves = ((0, totals[:own]), (own + 1, totals[own + 1 :]))
     others = [start + int(half.argmax()) for start, half in halves if len(half)]
     after = max(others, key=totals.__getitem__)
     name = table.names[after if candidates is None else int(candidates[after])]
-    return NodeChoice(table.count, best.feasible, score, name, int(totals[after] + same))
+    return {**choice, "runner_up": name, "runner_up_score": int(totals[after] + same)}
 
 
 def outcome_of(
@@ -113,7 +111,6 @@ def outcome_of(
     """Build the outcome; `attempt` is None if an equal pod's rejection ended the cycle."""
     pod, ready = queued.pod_info, queued.initial_attempt_timestamp
     start = now if attempt is None else attempt.start
-    choice = None if attempt is None else attempt.choice
     failure = failure or _NO_FAILURE
     plugins = failure.unschedulable_plugins | failure.pending_plugins
     return AttemptOutcome(
@@ -126,7 +123,7 @@ def outcome_of(
         result=result,
         node=None if attempt is None else attempt.pod.node_name or None,
         nominated_node=failure.nominated_node_name or None,
-        **({} if choice is None else asdict(choice)),
+        **((attempt and attempt.choice) or {}),
         reasons=failure.reasons,
         plugins=tuple(sorted(plugins)) if plugins else (),
         message=failure.message,

@@ -8,19 +8,29 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.algorithm import Found, ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.instructions import Ask, LogError
 from scheduler.kernel.extender import Answer, ExtenderCalls, Question
 from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime import AttemptDiagnosis
+from scheduler.kernel.framework.types import Failure
+from scheduler.observability.extender_metrics import ExtenderMetrics
 
 MAX_ASKING: Final = 64
 """Attempts that ask extenders at a time."""
+MAX_CALLS: Final = 4
+"""The most times that extenders are asked about the nodes of one attempt."""
 
 IN_LINE: Final = "waits for its turn"
 SKIPPED: Final = "Extender failed; going on without its answer"
 LEFT_ALONE: Final = "Extender keeps being late; it is not asked for a while"
+NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
 
 
 class PendingExtenderCalls:
@@ -30,12 +40,11 @@ class PendingExtenderCalls:
         on_end: called for each attempt that asks no more, as it has ended or is assumed.
     """
 
-    def __init__(
-        self, core: EngineState, advance: Callable[[Attempt, AttemptEvent, str], None]
-    ) -> None:
+    def __init__(self, core: EngineState) -> None:
         self._core = core
-        self._advance = advance
+        self._advance = core.attempts.advance
         self._extenders = core.extenders
+        self._metrics = ExtenderMetrics(core.services.metrics)
         self._asking: set[int] = set()
         """The attempts that ask now."""
         self._line: list[tuple[Any, int, Attempt]] = []
@@ -135,6 +144,39 @@ class PendingExtenderCalls:
         calls.begin_nodes(asked, names, is_alone=is_alone, is_sample=is_sample)
         return self._make_next(attempt, calls)
 
+    def search(self, attempt: Attempt, within: NDArray[np.intp] | None = None) -> Found | None:
+        """Choose a node among those that extenders let pass; ask about nodes that no answer covers.
+
+        Returns:
+            None while extenders are asked.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        core, framework, pod = self._core, attempt.framework, attempt.pod
+        advice, calls = attempt.advice, attempt.extender_calls
+        found = core.algorithm.schedule_pod(
+            framework, pod, core.snapshot, core.queue.nominator, within, advice
+        )
+        if not core.extenders.all:
+            return found
+        if advice is None:
+            is_covered = not isinstance(found, ScheduleResult) or not core.extenders.about_nodes(
+                pod
+            )
+        else:
+            is_covered = not isinstance(found, AttemptDiagnosis) or not found.unasked
+        if is_covered or (calls is not None and calls.is_sample):
+            return found
+        if within is not None or (calls is not None and calls.begun >= MAX_CALLS):
+            # Rows chosen for a group may stand for other nodes by the time of an answer.
+            return Failure(NODES_CHANGE)
+        self.take_turn_at_once(attempt)
+        if self.ask_about_nodes(attempt, tries_nominated=False):
+            return None
+        # No extender is asked: all are suspended at present.
+        return self.search(attempt, within)
+
     def ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
         """Ask extenders about the victims to evict.
 
@@ -209,7 +251,7 @@ class PendingExtenderCalls:
         core = self._core
         if self._extenders.note(extender, answer, core.now):
             name = self._extenders.all[extender].name
-            core.extender_metrics.left_alone[name].inc()
+            self._metrics.left_alone[name].inc()
             core.out.append(LogError(LEFT_ALONE, problem=name))
 
     def went_on_without(self, attempt: Attempt, extender: int, problem: str) -> None:

@@ -1,31 +1,67 @@
-"""The steps of the scheduling cycle that single pods and members of groups share.
+"""The steps of the scheduling cycle that single pods and members of groups share, and batches.
 
-Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule, schedulingCycle) v1.36.
+A batch is equal pods from the head of the queue that are scheduled within one step. Between two of
+them only the last placement changes the cluster, so a whole cycle would mostly repeat known
+results. If their class (`PodClass`) alone decides, the next pod goes to the best row of the class;
+the snapshot adds all pods at the end of the batch. Then PreFilter, Filter, PreScore and Score run,
+and count, for the first pod only. Otherwise the next cycle uses the result that the batch computed
+ahead for the row of the last pod. Ties are broken at random, with the same choice as if each pod
+had its own step.
+
+Among 5,000 nodes a plain pod takes 32 us in a batch of 64, and 64 us alone (`python -m
+bench.decisions --workload plain --nodes 5000`, with `--batch`; commit 0712feb, quiet machine).
+
+Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule, schedulingCycle),
+framework/runtime/batch.go (OpportunisticBatch) v1.36, KEP-5598.
+Differs: upstream keeps the sorted nodes of the last pod for 500 ms. Here no result outlives a step.
 """
 
-from msgspec.structs import replace
+from typing import Final
 
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
-from scheduler.kernel.engine.algorithm import ScheduleResult
+from scheduler.kernel.engine.algorithm import Found, ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
-from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import failed_scheduling
 from scheduler.kernel.engine.outcome import choice_of
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
-from scheduler.kernel.framework.runtime import AttemptDiagnosis
+from scheduler.kernel.framework.runtime import AttemptDiagnosis, Framework
+from scheduler.kernel.framework.runtime.pod_class import PodClass, RowAnswer
 from scheduler.kernel.framework.status import Status, unschedulable
 from scheduler.kernel.framework.types import Failure
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.resource_sums import Load
+
+MAX_BATCH: Final = 64
+"""The most pods that are scheduled within one step: about a millisecond."""
+_ROWS: Final = (16, 64, 256)
+"""Number of the best rows that the first passes judge. Each later pass judges one row, since the
+best rows did not include the chosen one."""
+_STEPS: Final = 16
+"""The most pods judged ahead on one row: pods with affinity to each other may all go there."""
+_MAX_JUDGED: Final = 256
+"""The most results (rows times steps) of one pass."""
 
 
 class Placing:
-    """Runs steps of the scheduling cycle for one pod."""
+    """Runs steps of the scheduling cycle for one pod.
 
-    def __init__(self, core: EngineState, attempts: Attempts) -> None:
+    Attributes:
+        extender_calls: the calls to extenders about pods without a node.
+    """
+
+    def __init__(self, core: EngineState, calls: PendingExtenderCalls) -> None:
         self._core = core
-        self._attempts = attempts
+        self.extender_calls = calls
+        self._attempts = core.attempts
 
     def skips(self, pod: PodInfo) -> bool:
         """Skip a popped pod that is terminating or assumed; return whether it was skipped.
@@ -44,12 +80,7 @@ class Placing:
         queue.withdraw_nomination(nominated)
         return True
 
-    def note(
-        self,
-        attempt: Attempt,
-        found: ScheduleResult | AttemptDiagnosis | Failure,
-        start: float,
-    ) -> None:
+    def note(self, attempt: Attempt, found: Found, start: float) -> None:
         """Record the result of a decision, and its duration."""
         core = self._core
         is_asking = attempt.extender_calls is not None
@@ -99,7 +130,7 @@ class Placing:
         attempt.placed, attempt.cycle_state = pod, state
         self._attempts.advance(attempt, AttemptEvent.FIT)
         if core.extenders.all:
-            self._attempts.extender_calls.forget(attempt)
+            self.extender_calls.forget(attempt)
         core.cache.assume_pod(pod)
         core.states.reserved(pod)
         core.queue.found_place(pod.uid, node_name)
@@ -112,3 +143,171 @@ class Placing:
         if not status.is_success:
             return status, {}
         return framework.run_permit_plugins(attempt.cycle_state, pod)
+
+
+class Batch:
+    """The pods of one step.
+
+    Attributes:
+        left: number of pods that may still follow.
+        within: the rows to which the choice is limited; None for all.
+    """
+
+    def __init__(
+        self, core: EngineState, limit: int = 0, within: NDArray[np.intp] | None = None
+    ) -> None:
+        self.left = limit
+        self.within = within
+        self._core = core
+        self._profile = ""
+        self._last: ScheduleResult | None = None
+        self._lookahead: Lookahead | None = None
+        self._decides_alone = False
+        """Whether the class of the pods alone decides about them."""
+        self._is_snapshot_behind = False
+
+    def next_result(self, framework: Framework, pod: PodInfo) -> ScheduleResult | None:
+        """Choose the node of the next pod; None if the pod must be evaluated like the first one."""
+        core, last = self._core, self._last
+        if last is None or not self._decides_alone or not framework.decides_alike(pod):
+            return None
+        result = None
+        if self._place(last):
+            result = core.algorithm.schedule_equal(
+                framework, last.found, core.snapshot, self.within
+            )
+        if result is None:
+            core.metrics.batch_attempts[self._profile, "hint_not_used"].inc()
+            self._forget("empty_list")
+            return None
+        core.metrics.batch_attempts[self._profile, "hint_used"].inc()
+        self._last = result
+        self._is_snapshot_behind = True
+        return result
+
+    def catch_up(self) -> None:
+        """Bring the snapshot up to date, and the class of the pods with it."""
+        core, last = self._core, self._last
+        is_foreseen = last is not None and self._place(last)
+        core.catch_up()
+        self._is_snapshot_behind = False
+        if is_foreseen and self._lookahead is not None:
+            self._lookahead.counted(core.snapshot)
+
+    def looked_at(self, framework: Framework, pod: PodInfo, result: Found) -> None:
+        """Record the result of a whole cycle, if it is a node, for the pods that follow."""
+        if not isinstance(result, ScheduleResult):
+            return
+        core, found = self._core, result.found
+        self._profile = framework.profile_name
+        core.metrics.batch_attempts[self._profile, "no_hint"].inc()
+        if not self.left or found.looks_at_few:
+            # The columns of the class are not filled for a pod that names its nodes.
+            return
+        self._last = result
+        if self._lookahead is None or self._lookahead.pod_class is not found.pod_class:
+            self._lookahead = Lookahead(found.pod_class, pod.shape, self.left)
+        self._decides_alone = (
+            found.is_row_local
+            and result.best.is_of_class
+            and framework.decides_alike(pod)
+            and not core.extenders
+            and not core.queue.nominator.nodes
+        )
+
+    def end(self, reason: str, *, is_placed: bool) -> None:
+        """Add to the snapshot the pods of the batch that it lacks, and forget all results.
+
+        `reason` is a label of the metric. `is_placed`: whether the last pod has a node, too.
+        """
+        if is_placed and self._is_snapshot_behind:
+            self.catch_up()
+        self._forget(reason)
+
+    def _forget(self, reason: str) -> None:
+        if self._lookahead is not None:
+            self._core.metrics.batch_cache_flushed[self._profile, reason].inc()
+        self._last = self._lookahead = None
+
+    def _place(self, last: ScheduleResult) -> bool:
+        """Count the last pod into the class; False if the class must judge the row again."""
+        lookahead = self._lookahead
+        if lookahead is None or not lookahead.place(last.row, self._core.snapshot):
+            self._lookahead = None
+            return False
+        return True
+
+
+class Lookahead:
+    """The columns of a class with more of its pods on some rows, before the snapshot has them.
+
+    The class remembers its answers for rows with the same load (`RowAnswers`). Where it has none,
+    one pass judges the rows that may be chosen next, with one more pod on each and with
+    several: few rows first, and more each time. The answers come from the same plugins and the
+    same numbers; they are only computed earlier.
+
+    Attributes:
+        pod_class: the class.
+    """
+
+    def __init__(self, pod_class: PodClass, shape: PodShape, limit: int) -> None:
+        """Begin without answers: the columns of the class are up to date."""
+        self.pod_class = pod_class
+        self._shape = shape
+        self._limit = limit
+        self._loads: dict[int, Load] = {}
+        """The load that a number of these pods adds to a row: no node changes within a batch."""
+        self._passes = iter(_ROWS)
+        """The number of rows of each remaining pass."""
+        self._uncounted: dict[int, int] = {}
+        """Number of pods of the batch on each row that the snapshot does not have yet."""
+
+    def place(self, row: int, snapshot: Snapshot) -> bool:
+        """Count one more pod on a row into the columns, before the snapshot has it.
+
+        Returns:
+            False if the result cannot be computed ahead: then the snapshot must be updated.
+        """
+        more = self._uncounted.get(row, 0) + 1
+        answer = self._answer(row, more, snapshot)
+        if answer is None:
+            self._judge(self._rows_with(row, more, snapshot), snapshot)
+            answer = self._answer(row, more, snapshot)
+            if answer is None:
+                return False
+        self._uncounted[row] = more
+        self.pod_class.become(row, *answer)
+        return True
+
+    def counted(self, snapshot: Snapshot) -> None:
+        """Record that the snapshot now has all pods of the batch."""
+        self.pod_class.counted(snapshot, sum(self._uncounted.values()))
+        self._uncounted.clear()
+
+    def _answer(self, row: int, more: int, snapshot: Snapshot) -> RowAnswer | None:
+        sums, load = snapshot.table.sums, self._loads.get(more)
+        if load is None:
+            load = self._loads[more] = sums.load_of(self._shape, more)
+        return self.pod_class.answer(sums, row, load)
+
+    def _rows_with(self, row: int, more: int, snapshot: Snapshot) -> NDArray[np.intp]:
+        """The row, and others that may be chosen next."""
+        one = np.array([row])
+        wanted = None if more > 1 else next(self._passes, None)
+        if wanted is None:
+            return one
+        wanted = min(wanted, self._limit)
+        size = snapshot.table.size
+        rows, _ = self.pod_class.ranking.best_rows(self.pod_class.total[:size])
+        if len(rows) < wanted < size:
+            rows = np.argpartition(self.pod_class.total[:size], -wanted)[-wanted:]
+        return np.union1d(rows[:wanted], one)
+
+    def _judge(self, rows: NDArray[np.intp], snapshot: Snapshot) -> None:
+        """Judge each of some rows with one pod more than now, with two, and so on."""
+        steps = max(1, min(_STEPS, self._limit, _MAX_JUDGED // len(rows)))
+        times = np.tile(np.arange(1.0, steps + 1), len(rows))
+        if self._uncounted:
+            there = [self._uncounted.get(row, 0) for row in rows.tolist()]
+            times += np.repeat(there, steps)
+        self.pod_class.judge_with_more(snapshot, self._shape, rows.repeat(steps), times)

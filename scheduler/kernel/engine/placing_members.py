@@ -1,26 +1,177 @@
-"""Finds a node for each member of a pod group, if there is one.
+"""Finds a node for each member of a pod group, if there is one, and asks extenders before.
 
-Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
+Members ask extenders before the cycle of their group. Meanwhile no member is assumed, and other
+pods and groups are scheduled. Members ask concurrently, like single pods, and wait in the same
+line. When all members have their answers, the cycle of the group uses these. Members that are
+popped until then join the group.
+
+A group under way asks again only if nodes fit that the answers do not cover, or if extenders must
+accept the victims of a member. Then its members stay assumed, and no other pod is popped until the
+answer comes.
+
+Source: kubernetes pkg/scheduler/schedule_one_podgroup.go, schedule_one.go
+(findNodesThatPassExtenders) v1.36.
+Differs: upstream asks about one member after the other, with all earlier members assumed.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from scheduler.kernel.engine.algorithm import ScheduleResult
-from scheduler.kernel.engine.attempt import AttemptEvent
-from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.batch import Batch
+import msgspec
+
+from scheduler.kernel.engine.algorithm import Found, ScheduleResult
+from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.group_members import Member, fails_like, follows, guarded
-from scheduler.kernel.engine.group_step import SEARCHED, cost_of_look
-from scheduler.kernel.engine.groups_asking import GroupsAsking
-from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.group_members import (
+    SEARCHED,
+    Member,
+    cost_of_look,
+    fails_like,
+    follows,
+    guarded,
+)
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
+from scheduler.kernel.engine.placing import Batch, Placing
 from scheduler.kernel.engine.pod_group_placements import PlacementChoice, PodGroupPlacements
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.extender import Answer, ExtenderError
+from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
+from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
+from scheduler.kernel.groups import GroupKey
+
+
+class _Group(msgspec.Struct):
+    """A group that waits for answers.
+
+    Attributes:
+        members: all members.
+        asking: the attempts of members that wait for answers, or for their turn to ask.
+    """
+
+    members: list[Member]
+    asking: set[int]
+
+
+class GroupsAsking:
+    """The groups that wait for answers, and the member under way that waits for one.
+
+    Attributes:
+        ready: the groups that have all answers.
+    """
+
+    def __init__(self, core: EngineState, calls: PendingExtenderCalls) -> None:
+        self._core = core
+        self._calls = calls
+        self._groups: dict[GroupKey, _Group] = {}
+        self.ready: deque[GroupKey] = deque()
+        self._asking: dict[int, Member] = {}
+        self._under_way: Member | None = None
+        calls.on_end = self._through
+
+    def members(self) -> list[Member]:
+        """The members of all groups that wait."""
+        return [member for group in self._groups.values() for member in group.members]
+
+    def begin(self, members: Sequence[Member]) -> bool:
+        """Put members into the line to ask extenders; return whether their group waits now.
+
+        Members of a group that waits already join it.
+        """
+        place = _place(members[0])
+        extenders = self._core.extenders
+        concerned = [each for each in members if extenders.about_nodes(each.attempt.pod)]
+        group = self._groups.get(place)
+        if not concerned and group is None:
+            return False
+        if group is None:
+            group = self._groups[place] = _Group([], set())
+        group.members.extend(members)
+        group.asking.update(each.attempt.id for each in concerned)
+        for member in concerned:
+            self._asking[member.attempt.id] = member
+            self._calls.wait_in_line(member.attempt)
+        return True
+
+    def ask(self, attempt: Attempt) -> None:
+        """Ask extenders about a member whose turn has come."""
+        member = self._asking.get(attempt.id)
+        if member is not None:
+            guarded(self._core, member, self._ask)
+            self._note(member)
+
+    def take_ready(self) -> list[Member]:
+        """Remove the first group that has all its answers, and return its members."""
+        return self._groups.pop(self.ready.popleft()).members
+
+    def _ask(self, member: Member) -> None:
+        self._core.catch_up()
+        self._calls.ask_about_nodes(member.attempt, tries_nominated=True)
+
+    def _note(self, member: Member) -> None:
+        """End the asking of a member that waits for no more answers; its group may be ready."""
+        if not _waits(member):
+            self._calls.leave_turn(member.attempt)
+            self._through(member.attempt)
+
+    def _through(self, attempt: Attempt) -> None:
+        """Record that an attempt asks no more: it has its answers, has ended, or is assumed."""
+        member = self._asking.pop(attempt.id, None)
+        if member is None:
+            return
+        place = _place(member)
+        group = self._groups[place]
+        group.asking.discard(attempt.id)
+        if not group.asking:
+            self.ready.append(place)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a member of the group under way waits for an answer."""
+        return self._under_way is not None and _waits(self._under_way)
+
+    def found(self, member: Member) -> Found | None:
+        """Search a node for a member under way; None while extenders are asked."""
+        found = self._calls.search(member.attempt, member.within)
+        if found is None:
+            self._under_way = member
+        return found
+
+    def asks_about_victims(self, member: Member, candidates: Sequence[Candidate]) -> bool:
+        """Ask extenders about the victims of a member; return whether an answer must be awaited."""
+        if not self._core.extenders.about_candidates(member.attempt.pod):
+            return False
+        self._under_way = member
+        self._calls.take_turn_at_once(member.attempt)
+        return self._calls.ask_about_candidates(member.attempt, candidates)
+
+    def answered(self, attempt: Attempt, number: int, answer: Answer) -> None:
+        """Handle an extender's answer about a member."""
+        member = self._asking.get(attempt.id, self._under_way)
+        if member is not None and member.attempt is attempt:
+            guarded(self._core, member, lambda _: self._take(number, answer))
+            self._note(member)
+
+    def _take(self, number: int, answer: Answer) -> None:
+        # The failure matters only if a node fits when the member is placed: see `Advice`.
+        with suppress(ExtenderError):
+            self._calls.take(number, answer)
+
+
+def _waits(member: Member) -> bool:
+    """Whether an answer for a member is outstanding."""
+    attempt = member.attempt
+    if attempt.state is not AttemptState.ASKING or attempt.extender_calls is None:
+        return False
+    return member.failure is None and bool(attempt.extender_calls.open)
+
+
+def _place(member: Member) -> GroupKey:
+    pod = member.attempt.pod
+    return pod.namespace, pod.group_name
 
 
 class PlacingMembers:
@@ -29,7 +180,6 @@ class PlacingMembers:
     def __init__(
         self,
         core: EngineState,
-        attempts: Attempts,
         failures: FailureHandler,
         placing: Placing,
         placements: PodGroupPlacements,
@@ -37,7 +187,6 @@ class PlacingMembers:
     ) -> None:
         self._core = core
         self._asking = asking
-        self._attempts = attempts
         self._failures = failures
         self._placing = placing
         self._placements = placements
@@ -109,73 +258,54 @@ class PlacingMembers:
         return Batch(self._core, within=member.within)
 
     def _try(self, member: Member, batch: Batch) -> None:
-        attempt = member.attempt
-        found = self._found(member, batch)
-        if found is None:
-            return
-        if isinstance(found, Failure):
-            member.failure = found
-            return
-        if isinstance(found, ScheduleResult):
-            self._placing.assume(attempt, found.suggested_host, found.state)
-            permit = self._placing.reserve(attempt)
-        else:
-            # Reserve plugins do not run: the node is full until the victims are gone.
-            preemption, state = found
-            member.preemption = preemption
-            self._placing.assume(attempt, preemption.node_name, state)
-            self._attempts.advance(attempt, AttemptEvent.RESERVE)
-            permit = attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod)
-        member.note_permit(*permit)
-        if member.failure is not None and member.failure.is_rejection:
-            # Unreserve and forget it now, so that the next members can use its room.
-            self._failures.handle_scheduling_failure(attempt, member.failure)
-
-    def _found(
-        self, member: Member, batch: Batch
-    ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure | None:
-        """Find a node for a member, or one with victims to evict for it, or the failure.
-
-        Returns:
-            None while extenders are asked.
-        """
+        """Assume a member on a node, or set its failure; neither while extenders are asked."""
         core, attempt = self._core, member.attempt
         framework, pod = attempt.framework, attempt.pod
         start = core.stopwatch()
-        result = batch.next_result(framework, pod)
-        if result is not None:
-            self._placing.note(attempt, result, start)
-            return result
-        self._step.spend(cost_of_look(pod))
-        batch.catch_up()
-        found = self._asking.found(member)
+        found: Found | None = batch.next_result(framework, pod)
         if found is None:
-            return None
+            self._step.spend(cost_of_look(pod))
+            batch.catch_up()
+            found = self._asking.found(member)
+            if found is None:
+                return
+            batch.looked_at(framework, pod, found)
         self._placing.note(attempt, found, start)
-        if isinstance(found, Failure):
-            return found
-        if not isinstance(found, ScheduleResult):
-            return self._post_filter(member, found)
-        batch.looked_at(framework, pod, found)
-        return found
+        if isinstance(found, ScheduleResult):
+            self._placing.assume(attempt, found.suggested_host, found.state)
+            self._permitted(member, *self._placing.reserve(attempt))
+        elif isinstance(found, Failure):
+            member.failure = found
+        else:
+            self._preempt(member, found)
 
-    def _post_filter(
-        self, member: Member, diagnosis: AttemptDiagnosis
-    ) -> tuple[PostFilterResult, CycleState] | Failure | None:
+    def _preempt(self, member: Member, diagnosis: AttemptDiagnosis) -> None:
         """Find a node and victims for a member; they are evicted only at the end of the cycle."""
-        attempt = member.attempt
+        attempt, placing = member.attempt, self._placing
         if attempt.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
-        result, status = self._placing.post_filter(attempt, diagnosis)
+        result, status = placing.post_filter(attempt, diagnosis)
         if result is None:
-            return self._placing.fit_error(attempt, diagnosis, "")
+            member.failure = placing.fit_error(attempt, diagnosis, "")
+            return
         if status.is_success and self._asking.asks_about_victims(member, result.candidates):
-            return None
-        failure = self._placing.fit_error(attempt, diagnosis, result.node_name)
+            return
+        failure = placing.fit_error(attempt, diagnosis, result.node_name)
         if not (status.is_success and result.node_name):
-            return failure
-        member.fit_error = failure
-        return result, diagnosis.state
+            member.failure = failure
+            return
+        # Reserve plugins do not run: the node is full until the victims are gone.
+        member.fit_error, member.preemption = failure, result
+        placing.assume(attempt, result.node_name, diagnosis.state)
+        self._core.attempts.advance(attempt, AttemptEvent.RESERVE)
+        permit = attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod)
+        self._permitted(member, *permit)
+
+    def _permitted(self, member: Member, status: Status, waits: Mapping[str, float]) -> None:
+        member.note_permit(status, waits)
+        if member.failure is not None and member.failure.is_rejection:
+            # Unreserve and forget it now, so that the next members can use its room.
+            self._failures.handle_scheduling_failure(member.attempt, member.failure)
 
     # --- after other steps ----------------------------------------------------------------------
 

@@ -23,19 +23,20 @@ from msgspec.structs import replace
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
-from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import (
     SCHEDULED,
-    SCHEDULER_ERROR,
     UNSCHEDULABLE,
     group_condition,
     group_reference,
 )
 from scheduler.kernel.engine.group_members import (
+    GROUP_FAILS,
+    OTHER_FAILS,
     WAITS_FOR_VICTIMS,
     Conclusion,
+    GroupStep,
     Member,
     awaited_plugins,
     let_down,
@@ -45,12 +46,9 @@ from scheduler.kernel.engine.group_members import (
     turn_of,
     waits_for_victims,
 )
-from scheduler.kernel.engine.group_preemption import CHANGED, find_victims
-from scheduler.kernel.engine.group_step import GroupStep
-from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
-from scheduler.kernel.engine.groups_asking import GroupsAsking
+from scheduler.kernel.engine.group_trial import CHANGED, find_victims
 from scheduler.kernel.engine.placing import Placing
-from scheduler.kernel.engine.placing_members import PlacingMembers
+from scheduler.kernel.engine.placing_members import GroupsAsking, PlacingMembers
 from scheduler.kernel.engine.pod_group_placements import PlacementChoice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor, Preemptor
 from scheduler.kernel.engine.room_keeper import RoomKeeper
@@ -72,10 +70,9 @@ class PodGroupCycle:
         decided: UID of a member of the group that was under way last.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it shares with the cycle of single pods
+    def __init__(
         self,
         core: EngineState,
-        attempts: Attempts,
         failures: FailureHandler,
         binding: BindingCycle,
         placing: Placing,
@@ -83,7 +80,6 @@ class PodGroupCycle:
         room_keeper: RoomKeeper,
     ) -> None:
         self._core = core
-        self._attempts = attempts
         self._failures = failures
         self._binding = binding
         self._placing = placing
@@ -96,10 +92,10 @@ class PodGroupCycle:
         self._room_keeper = room_keeper
         self.members: Sequence[Member] = ()
         self.decided = ""
-        self.asking = asking = GroupsAsking(core, attempts.extender_calls)
+        self.asking = asking = GroupsAsking(core, placing.extender_calls)
         self.step = GroupStep()
         self._placements = chosen = PodGroupPlacements(core, self.step)
-        self._placing_members = PlacingMembers(core, attempts, failures, placing, chosen, asking)
+        self._placing_members = PlacingMembers(core, failures, placing, chosen, asking)
 
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin the group of a popped pod; return the number of members in this step."""
@@ -111,7 +107,8 @@ class PodGroupCycle:
         # 2. Members that need no node drop out. The others have one place in the queue's order.
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
         order = self._core.order_of(popped[0])
-        members = [Member(self._attempts.begin(each, order)) for each in queued]
+        begin, profiles = self._core.attempts.begin, self._core.frameworks
+        members = [Member(begin(profiles, each, order)) for each in queued]
         # 3. Members ask extenders before the cycle of their group.
         if members and self.asking.begin(members):
             return len(members)
@@ -238,20 +235,19 @@ class PodGroupCycle:
     def _ended(
         self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None
     ) -> Steps[tuple[Conclusion, GroupVictims | None]]:
-        """Search for victims; evict them for the whole group, or conclude without them."""
+        """Search for victims of a group that does not fit, conclude, and keep room for it."""
         group = None if known is None else known.group
         if choice.failure is not None and not choice.failure.is_rejection:
             group = None
         found = None
         if group is not None:
             found = yield from self._victims_of(members, group)
-        if found is None or group is None:
-            conclusion = self._conclude(members, choice)
-        else:
-            conclusion = self._make_room(members, choice, group, found)
+        conclusion = self._conclude(members, choice, found)
         if choice.failure is not None or group is None or found is CHANGED:
             return conclusion, found
-        if not (found and found.status.is_success):
+        if found is not None and found.status.is_success:
+            self._evict(members, group, found)
+        else:
             conclusion = yield from self._room_keeper.ended(self.step, conclusion, group, members)
         return conclusion, found
 
@@ -272,57 +268,48 @@ class PodGroupCycle:
         is_tried = not all(each.has_left for each in members)
         return CHANGED if not is_tried or self._core.is_held(members[0].attempt.pod) else found
 
-    def _make_room(
-        self,
-        members: Sequence[Member],
-        choice: PlacementChoice,
-        group: PodGroup,
-        found: GroupVictims,
+    def _conclude(
+        self, members: Sequence[Member], choice: PlacementChoice, found: GroupVictims | None
     ) -> Conclusion:
-        """Evict the victims of a group that does not fit."""
-        status, why = found.status, choice.verdict(GROUP_FAILS)
-        # If the group fails even without all possible victims, `why` names its only placement.
-        message = f"{why}, {why if status.message == GROUP_FAILS else status.message}"
-        if status.code is Code.ERROR:
+        """Decide the result of the group and of each member, without carrying it out."""
+        status = None if found is None else found.status
+        if status is not None and status.code is Code.ERROR:
             return refused(members, Failure(status.message))
         if choice.failure is not None:
-            joined = f"{choice.failure.message}, {status.message}"
-            return refused(members, replace(choice.failure, message=joined))
-        plugins = self._awaited(members, choice)
-        for each in members:
-            each.preemption = None
-            if each.failure is None and status.is_success:
-                each.failure = waits_for_victims(each, plugins, why)
-            elif each.failure is None:
-                each.failure = let_down(each, plugins)
-        if status.is_success:
-            pods = [each.attempt.queued.pod_info for each in members if not each.is_gone]
-            profile, uids = pods[0].spec.scheduler_name, tuple(pod.uid for pod in pods)
-            preemptor = Preemptor(group_reference(group), profile, uids)
-            self._preemption_executor.evict(preemptor, found.victims)
-        return UNSCHEDULABLE, why if status.is_success else message
-
-    def _conclude(self, members: Sequence[Member], choice: PlacementChoice) -> Conclusion:
-        """Decide the result of the group and of each member, without carrying it out."""
-        if choice.failure is not None:
-            return refused(members, choice.failure)
+            both = (choice.failure.message, *(() if status is None else (status.message,)))
+            return refused(members, replace(choice.failure, message=", ".join(both)))
         failed = next((each for each in members if each.has_failed), None)
         if failed is not None and failed.failure is not None:
-            others = Failure(OTHER_FAILS + failed.failure.message)
-            for each in members:
-                each.preemption = None
-                if each is not failed:
-                    each.failure = others
-            return SCHEDULER_ERROR, others.message
+            own, others = failed.failure, Failure(OTHER_FAILS + failed.failure.message)
+            conclusion = refused(members, others)
+            failed.failure = own
+            return conclusion
         placed = [each for each in members if each.failure is None]
-        is_whole = any(each.permit.is_success for each in placed)
+        # Members of a whole group may preempt one by one.
+        is_whole = found is None and any(each.permit.is_success for each in placed)
         if is_whole and all(each.preemption is None for each in placed):
             return SCHEDULED, ""
+        message = WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
+        waits = is_whole or (status is not None and status.is_success)
         plugins = self._awaited(members, choice)
-        for each in placed:
-            each.failure = waits_for_victims(each, plugins) if is_whole else let_down(each, plugins)
+        for each in members:
             each.preemption = each.preemption if is_whole else None
-        return UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
+        for each in placed:
+            each.failure = (
+                waits_for_victims(each, plugins, message) if waits else let_down(each, plugins)
+            )
+        if status is None or status.is_success:
+            return UNSCHEDULABLE, message
+        # If the group fails even without all possible victims, `message` names its only placement.
+        why = message if status.message == GROUP_FAILS else status.message
+        return UNSCHEDULABLE, f"{message}, {why}"
+
+    def _evict(self, members: Sequence[Member], group: PodGroup, found: GroupVictims) -> None:
+        """Evict the victims of a whole group."""
+        pods = [each.attempt.queued.pod_info for each in members if not each.is_gone]
+        profile, uids = pods[0].spec.scheduler_name, tuple(pod.uid for pod in pods)
+        preemptor = Preemptor(group_reference(group), profile, uids)
+        self._preemption_executor.evict(preemptor, found.victims)
 
     def _awaited(self, members: Sequence[Member], choice: PlacementChoice) -> frozenset[str]:
         """The plugins whose events may help any member; rejected ones wait for other placements."""

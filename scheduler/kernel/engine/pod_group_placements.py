@@ -28,7 +28,7 @@ from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.group_step import LOOKED, GroupStep, cost_of_look
+from scheduler.kernel.engine.group_members import LOOKED, GroupStep, cost_of_look
 from scheduler.kernel.engine.group_trial import GroupTrial, GroupTrialResult
 from scheduler.kernel.framework.placements import FeasiblePlacements, Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
@@ -187,7 +187,7 @@ class PodGroupPlacements:
             return self._best(view, judged, placements, fit, least)
         trial, version = GroupTrial(core, attempts, self.step, advised), core.cluster_version
         turn = max(each.queued.attempts for each in attempts) - 1
-        choice = yield from trial.steps(self._tried(trial, pods, placements, least, turn))
+        choice = yield from trial.tried(self._tried(trial, pods, placements, least, turn))
         is_as_it_was = core.cluster_version == version
         return choice if is_as_it_was else self.renewed(choice, attempts)
 

@@ -17,7 +17,6 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import Condition, ObjectReference
 from scheduler.kernel.engine.attempt import REVOCABLE, AttemptState, Entry
-from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import GROUP, changed_condition, reference
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus, RecordEvent
@@ -81,9 +80,9 @@ class PreemptionExecutor:
     watch shows the victim leaving. Before that, its attempt would choose victims again.
     """
 
-    def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
+    def __init__(self, core: EngineState, failures: FailureHandler) -> None:
         self._core = core
-        self._attempts = attempts
+        self._attempts = core.attempts
         self._failures = failures
         self._runs: dict[str, _Run] = {}
         """The run of each preemptor, by its UID."""
@@ -154,7 +153,7 @@ class PreemptionExecutor:
         core = self._core
         core.out.append(LogError("Eviction failed", victim.key, message))
         for waiting in self._wanted.get(uid, ()):
-            core.story.append(
+            core.attempts.story.append(
                 Entry(core.now, waiting, 0, "not evicted", f"{victim.key}: {message}")
             )
         self._settle(uid, has_failed=True)

@@ -18,9 +18,13 @@ from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import SCHEDULED, UNSCHEDULABLE
-from scheduler.kernel.engine.group_members import WAITS_FOR_VICTIMS, Conclusion, Member
-from scheduler.kernel.engine.group_preemption import on_copy
-from scheduler.kernel.engine.group_step import GroupStep
+from scheduler.kernel.engine.group_members import (
+    WAITS_FOR_VICTIMS,
+    Conclusion,
+    GroupStep,
+    Member,
+    still_tried,
+)
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import DEVICES_FREED
@@ -146,7 +150,7 @@ class RoomKeeper:
             return room
         if step.is_over:
             yield
-        attempts = [each.attempt for each in members if not each.has_left]
+        attempts = still_tried(members)
         if not attempts:
             return None
         trial = GroupTrial(core, attempts, step, is_nominated=False, pods_end=True)
@@ -155,7 +159,7 @@ class RoomKeeper:
         search = plugin.search(pods, core.snapshot, trial)
         if group is not None:
             search = _by_placement(trial, pods, search)
-        start = yield from on_copy(trial, attempts, search)
+        start = yield from trial.tried(search)
         waiting = _pods_of(members)
         room = plugin.keep(group, waiting, start) if waiting else None
         if room is not None:

@@ -8,20 +8,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.kernel.engine.algorithm import ScheduleResult
+from scheduler.kernel.engine.algorithm import Found, ScheduleResult
 from scheduler.kernel.engine.attempt import PLACED, Attempt
-from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.groups_asking import MAX_CALLS, NODES_CHANGE
-from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
+from scheduler.kernel.engine.placing import MAX_BATCH, Batch, Placing
 from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.room_keeper import RoomKeeper
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.waking_groups import GroupWaking
-from scheduler.kernel.extender import Answer, ExtenderCalls
+from scheduler.kernel.extender import Answer
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
@@ -43,7 +41,7 @@ class SchedulingLoop:
     def __init__(
         self,
         core: EngineState,
-        attempts: Attempts,
+        calls: PendingExtenderCalls,
         failures: FailureHandler,
         binding: BindingCycle,
         executor: PreemptionExecutor,
@@ -51,15 +49,13 @@ class SchedulingLoop:
     ) -> None:
         self._core = core
         self.waking = waking
-        self._attempts = attempts
-        self._extender_calls = attempts.extender_calls
+        self._attempts = core.attempts
+        self._extender_calls = calls
         self._failures = failures
         self._binding = binding
-        self._placing = placing = Placing(core, attempts)
+        self._placing = placing = Placing(core, calls)
         self.room_keeper = keeper = RoomKeeper(core, executor)
-        self.group_cycle = PodGroupCycle(
-            core, attempts, failures, binding, placing, executor, keeper
-        )
+        self.group_cycle = PodGroupCycle(core, failures, binding, placing, executor, keeper)
         self._preemption_executor = executor
         self.decided = ""
         self.scheduled = 0
@@ -162,7 +158,7 @@ class SchedulingLoop:
             self._failures.requeue(queued, failure)
             self._failures.record_outcome(queued, "unschedulable", None, failure)
             return False
-        attempt = self._attempts.begin(queued)
+        attempt = self._attempts.begin(core.frameworks, queued)
         self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
         return attempt.state in PLACED
 
@@ -171,49 +167,34 @@ class SchedulingLoop:
         core, framework, pod = self._core, attempt.framework, attempt.pod
         start = core.stopwatch()
         # 1. The result of an equal pod earlier in the batch may hold for this pod.
-        result = batch.next_result(framework, pod)
-        if result is None:
-            extender_calls = self._extender_calls
-            asks = core.extenders.about_nodes(pod)
-            if asks and not extender_calls.take_turn(attempt):
+        found: Found | None = batch.next_result(framework, pod)
+        if found is None:
+            calls = self._extender_calls
+            asks = core.extenders.all and core.extenders.about_nodes(pod)
+            if asks and not calls.take_turn(attempt):
                 return
             # 2. Update the snapshot from the cache.
             batch.catch_up()
             framework.calls.step("Snapshot")
             # 3. Filter, with extenders where there are any. 4. Score, and pick a node.
             is_first = attempt.extender_calls is None or not attempt.extender_calls.begun
-            if asks and is_first and extender_calls.ask_about_nodes(attempt, tries_nominated=True):
+            if asks and is_first and calls.ask_about_nodes(attempt, tries_nominated=True):
                 return
-            found = core.algorithm.schedule_pod(
-                framework, pod, core.snapshot, core.queue.nominator, advice=attempt.advice
-            )
-            self._placing.note(attempt, found, start)
-            if not isinstance(found, ScheduleResult):
-                # 5. PostFilter, where no node fits.
-                self._post_filter(attempt, found, batch)
+            found = calls.search(attempt)
+            if found is None:
                 return
             batch.looked_at(framework, pod, found)
-            result = found
-        else:
-            self._placing.note(attempt, result, start)
+        self._placing.note(attempt, found, start)
+        if not isinstance(found, ScheduleResult):
+            # 5. PostFilter, where no node fits.
+            failure = found if isinstance(found, Failure) else self._run_post_filter(attempt, found)
+            if failure is not None:
+                self._failures.handle_scheduling_failure(attempt, failure)
+            return
         # 6. Assume the pod on its node.
-        self._placing.assume(attempt, result.suggested_host, result.state)
+        self._placing.assume(attempt, found.suggested_host, found.state)
         # 7. Run Reserve and Permit, then start the binding cycle.
         self._binding.permitted(attempt, *self._placing.reserve(attempt))
-
-    def _post_filter(
-        self, attempt: Attempt, found: AttemptDiagnosis | Failure, batch: Batch
-    ) -> None:
-        """Run PostFilter, or ask extenders about nodes that fit now; handle the failure, if any."""
-        calls = attempt.extender_calls
-        if isinstance(found, Failure):
-            failure: Failure | None = found
-        elif found.unasked and calls is not None and not calls.is_sample:
-            failure = self._ask_anew(attempt, calls, batch)
-        else:
-            failure = self._run_post_filter(attempt, found)
-        if failure is not None:
-            self._failures.handle_scheduling_failure(attempt, failure)
 
     def _run_post_filter(self, attempt: Attempt, diagnosis: AttemptDiagnosis) -> Failure | None:
         """Run PostFilter; return the failure, or None while extenders or a search delay it."""
@@ -237,14 +218,6 @@ class SchedulingLoop:
         return failure
 
     # --- extenders ------------------------------------------------------------------------------
-
-    def _ask_anew(self, attempt: Attempt, calls: ExtenderCalls, batch: Batch) -> Failure | None:
-        """Ask extenders about the nodes that fit now; return a failure after `MAX_CALLS` times."""
-        if calls.begun >= MAX_CALLS:
-            return Failure(NODES_CHANGE)
-        if not self._extender_calls.ask_about_nodes(attempt, tries_nominated=False):
-            self._scheduling_cycle(attempt, batch)
-        return None
 
     def _take(self, attempt: Attempt, number: int, answer: Answer) -> None:
         if self._extender_calls.take(number, answer):

@@ -29,11 +29,11 @@ from scheduler.kernel.engine.attempt import (
     AttemptState,
     Entry,
 )
-from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,
@@ -70,10 +70,11 @@ class FailureHandler:
         rejections: number of attempts that were rejected.
     """
 
-    def __init__(self, core: EngineState, attempts: Attempts) -> None:
+    def __init__(self, core: EngineState, calls: PendingExtenderCalls) -> None:
         self.rejections = 0
+        self._extender_calls = calls
         self._core = core
-        self._attempts = attempts
+        self._attempts = core.attempts
 
     def handle_scheduling_failure(
         self, attempt: Attempt, failure: Failure, *, was_seen: bool = False
@@ -169,6 +170,8 @@ class FailureHandler:
         acquired = ACQUIRED[attempt.state]
         self._attempts.advance(attempt, event, why)
         self._attempts.forget(attempt)
+        if core.extenders.all:
+            self._extender_calls.forget(attempt)
         for what in acquired:
             if what is Acquired.WORK:
                 core.out.append(Cancel(attempt.id))
@@ -221,7 +224,7 @@ class FailureHandler:
     def write_failed(self, uid: str, message: str) -> None:
         """Retry a pod as after an error: no watch event of the unwritten object will move it."""
         core = self._core
-        core.story.append(Entry(core.now, uid, 0, "not written", message))
+        core.attempts.story.append(Entry(core.now, uid, 0, "not written", message))
         core.queue.try_again(uid)
 
     def put_last(self, uid: str, seconds: float) -> None:

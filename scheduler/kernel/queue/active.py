@@ -31,6 +31,9 @@ _Entry: TypeAlias = tuple[Any, int, QueuedPodInfo]
 _COMPACT_FROM: Final = 64
 """Below this many heap slots, outdated entries are not worth removing."""
 
+PUT_LAST_SECONDS: Final = 300.0
+"""A pod with slow decisions sorts after all other pods for this long."""
+
 FAIR_AFTER_SECONDS: Final = 0.5
 """Pops are fair only after rejections have prevailed for this long; until then as upstream."""
 _REMEMBERED_TURNS: Final = 128
@@ -230,6 +233,31 @@ def _fairness(queued: QueuedPodInfo) -> tuple[bool, int, float]:
     """A sort key: pods with the fewest failures first, and the newest first among these."""
     failures = queued.unschedulable_count + queued.consecutive_errors_count
     return queued.is_slow, failures, -queued.timestamp
+
+
+class SlowPods:
+    """Pods whose decisions took long, each with the time until which it sorts last."""
+
+    def __init__(self, clock: EventClock) -> None:
+        self._clock = clock
+        self._until: OrderedDict[str, float] = OrderedDict()
+
+    def note(self, queued: QueuedPodInfo) -> bool:
+        """Record a slow decision; return whether it is the second in a row: the pod sorts last."""
+        in_a_row = queued.slow_attempt == queued.attempts - 1
+        queued.slow_attempt = queued.attempts
+        if in_a_row:
+            uid = queued.pod_info.uid
+            self._until[uid] = self._clock.now + PUT_LAST_SECONDS
+            self._until.move_to_end(uid)
+            queued.is_slow = True
+        return in_a_row
+
+    def forgiven(self) -> Iterator[str]:
+        """Yield the UIDs of the pods that need not sort last any more."""
+        now = self._clock.now
+        while self._until and next(iter(self._until.values())) <= now:
+            yield self._until.popitem(last=False)[0]
 
 
 class InFlightPods:

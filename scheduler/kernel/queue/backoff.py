@@ -13,7 +13,7 @@ from typing import Any, Final
 from scheduler.clock import EventClock
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import PodHeap
-from scheduler.kernel.queue.settings import BackoffSettings
+from scheduler.kernel.queue.values import BackoffSettings
 
 ORDERING_WINDOW_SECONDS: Final = 1.0
 """Pods that complete backoff in the same window are ordered by importance and released together.
@@ -104,6 +104,12 @@ class BackoffQueue:
                 yield f"pod {uid} has a back-off that is too short for its failures"
             if (uid in self._failed) == queued.may_come_early:
                 yield f"pod {uid} is in the wrong kind of back-off"
+
+
+def backoff_end(queued: QueuedPodInfo) -> float:
+    """The time at which a pod leaves backoff; 0 when it has none."""
+    end = queued.backoff_expiration
+    return end + ORDERING_WINDOW_SECONDS if end else 0.0
 
 
 def _window(seconds: float) -> float:

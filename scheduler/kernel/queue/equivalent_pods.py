@@ -88,19 +88,6 @@ class EquivalentPods:
         node_changes: the number of node changes before the latest member came.
     """
 
-    __slots__ = (
-        "excess",
-        "key",
-        "members",
-        "node_changes",
-        "priority",
-        "probe",
-        "profile",
-        "rejection",
-        "rejectors",
-        "wake",
-    )
-
     def __init__(self, key: EquivalenceKey) -> None:
         spec = key.kind.shape.spec
         self.key = key

@@ -16,8 +16,8 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.types import QueuedPodInfo
-from scheduler.kernel.queue.settings import QueueProfile
 
 
 class QueueingStrategy(IntEnum):
@@ -93,10 +93,21 @@ class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class QueueingHints:
-    """The hints of all profiles, and the strategies that follow from them."""
+    """The hints of all profiles, and the strategies that follow from them.
 
-    def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
-        self._profiles = profiles
+    Attributes:
+        profiles: the profiles by scheduler name.
+        events: the registrations of the plugins of each profile.
+    """
+
+    def __init__(self, profiles: Mapping[str, Framework]) -> None:
+        """Ask the plugins for their events.
+
+        Raises:
+            PluginError: a plugin failed to return its events.
+        """
+        self.profiles = profiles
+        self.events = {name: each.events_to_register() for name, each in profiles.items()}
         self._interests: dict[ClusterEvent, Interest] = {}
 
     def interest_in(self, event: ClusterEvent) -> Interest:
@@ -111,10 +122,10 @@ class QueueingHints:
 
     def _find_interest(self, event: ClusterEvent) -> Interest:
         by_profile = {}
-        for name, profile in self._profiles.items():
+        for name, events in self.events.items():
             hints = {
                 plugin: matching
-                for plugin, registered in profile.events.items()
+                for plugin, registered in events.items()
                 if (matching := tuple(e for e in registered if e.event.covers(event)))
             }
             if hints:
@@ -173,10 +184,10 @@ class QueueingHints:
         pod: PodInfo,
         observed: ObservedEvent,
     ) -> bool:
-        profile = self._profiles[pod.spec.scheduler_name]
+        profile = self.profiles[pod.spec.scheduler_name]
         label = observed.interest.label
         return any(
-            profile.ask_hint(plugin, hint, label, pod, observed.old, observed.new)
+            profile.run_queueing_hint(plugin, hint, label, pod, observed.old, observed.new)
             is QueueingHint.QUEUE
             for hint in hints
         )

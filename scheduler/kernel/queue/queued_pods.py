@@ -1,105 +1,31 @@
-"""The pods of the queue by place: the set-up of the places, and read access to them.
+"""Read access to the pods of the queue; nothing here moves a pod to another place."""
 
-Nothing here moves a pod to another place.
-"""
-
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Final
 
 from scheduler.api.pods import PodInfo, PodKind
-from scheduler.clock import EventClock
 from scheduler.errors import SchedulerError
-from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue.active import ActiveQueue, InFlightPods
-from scheduler.kernel.queue.backoff import BackoffQueue
-from scheduler.kernel.queue.dump import (
+from scheduler.kernel.queue.backoff import backoff_end
+from scheduler.kernel.queue.moves import QueuePlaces
+from scheduler.kernel.queue.values import (
     ACTIVE,
     BACKOFF,
     GATED,
     IN_FLIGHT,
     UNSCHEDULABLE,
-    QueuePosition,
-    backoff_end,
-    row_of,
-)
-from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.moves import Moves, SortKey
-from scheduler.kernel.queue.settings import (
-    BackoffSettings,
     QueueCounts,
-    QueueProfile,
-    QueueSettings,
+    QueuePosition,
 )
-from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
-from scheduler.kernel.queue.waking import Waking
-from scheduler.observability.queue_metrics import QueueMetrics
-
-PUT_LAST_SECONDS: Final = 300.0
-"""A pod with slow decisions sorts after all other pods for this long."""
 
 
 class QueueInvariantError(SchedulerError):
     """An invariant of the queue does not hold; a programming error."""
 
 
-class QueuedPods:
-    """Pods by place: active, backoff, unschedulable, in flight; `SchedulingQueue` moves them.
-
-    Attributes:
-        in_flight: the pods between `pop` and `done`.
-        nominator: the nominated pods, by node.
-    """
-
-    def __init__(
-        self,
-        sort_key: SortKey,
-        profiles: Mapping[str, QueueProfile],
-        clock: EventClock,
-        *,
-        settings: QueueSettings,
-        metrics: QueueMetrics,
-    ) -> None:
-        """Make an empty queue; all profiles share the QueueSort plugin of the sort key."""
-        self._clock = clock
-        self._max_in_unschedulable = settings.max_in_unschedulable_seconds
-        self._metrics = metrics
-        self._slow = SlowPods(clock)
-        self._known: dict[str, QueuedPodInfo] = {}
-        """All pods that wait or are in flight, by UID."""
-        self.in_flight = InFlightPods()
-        self._readmission: dict[str, tuple[QueuedPodInfo, QueueingStrategy]] = {}
-        """Pods that the current configuration has not admitted yet, in order, with their strategy.
-
-        Upstream reads its configuration once. Here it may change while very many pods wait. To sort
-        them again, and to run PreEnqueue for each, would be one long step.
-        """
-        self.nominator = NominatedPods()
-        self._begin(sort_key, profiles, settings.backoff)
-
-    def _begin(
-        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
-    ) -> None:
-        """Make the queue empty, with these settings."""
-        self._hints = QueueingHints(profiles)
-        self._profiles = profiles
-        self._active = ActiveQueue(self._clock)
-        self._backoff = BackoffQueue(backoff, self._clock)
-        self._unschedulable = UnschedulablePods(
-            self._shares_rejections, self._clock, self._max_in_unschedulable
-        )
-        self._moves = Moves(
-            self._active,
-            self._backoff,
-            self._unschedulable,
-            profiles=profiles,
-            sort_key=sort_key,
-            clock=self._clock,
-            metrics=self._metrics,
-        )
-        self._waking = Waking(self._hints, self._unschedulable, self._moves)
+class QueuedPods(QueuePlaces):
+    """The pods by place; `SchedulingQueue` moves them."""
 
     def get(self, uid: str) -> PodInfo | None:
         """The newest version of a pod that waits or is in flight, or None."""
@@ -117,7 +43,7 @@ class QueuedPods:
 
     def _is_forgotten(self, uid: str, queued: QueuedPodInfo) -> bool:
         """Whether a pod waits for readmission, and its profile is gone."""
-        is_gone = queued.pod_info.spec.scheduler_name not in self._profiles
+        is_gone = queued.pod_info.spec.scheduler_name not in self._hints.profiles
         return is_gone and uid in self._readmission
 
     def _to_readmit(self) -> Iterator[QueuedPodInfo]:
@@ -141,8 +67,7 @@ class QueuedPods:
 
     def registered_events(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
         """The labels of the events that a plugin of the pod's profile registered for."""
-        profile = self._profiles.get(pod.spec.scheduler_name)
-        registered = () if profile is None else profile.events.get(plugin, ())
+        registered = self._hints.events.get(pod.spec.scheduler_name, {}).get(plugin, ())
         return tuple(dict.fromkeys(each.event.label for each in registered))
 
     def backing_off(
@@ -171,7 +96,7 @@ class QueuedPods:
             len(self._active)
             or len(self._backoff.early)
             or self._waking.has_more
-            or self._moves.is_flushing
+            or self._is_flushing
             or self._readmission
         )
 
@@ -205,7 +130,7 @@ class QueuedPods:
             UNSCHEDULABLE: [queued for queued in waiting if not queued.is_gated],
             GATED: [queued for queued in waiting if queued.is_gated],
         }
-        return (row_of(place, queued, now) for place, pods in places.items() for queued in pods)
+        return (_row_of(place, queued, now) for place, pods in places.items() for queued in pods)
 
     def validate(self) -> None:
         """Check every invariant.
@@ -245,55 +170,21 @@ class QueuedPods:
         is_late = self._clock.now - rejection.since > self._max_in_unschedulable
         return rejection if not is_late and self._shares_rejections(queued) else None
 
-    def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
-        """Whether a pod's rejection holds for equal pods; it does not if the pod is nominated."""
-        pod = queued.pod_info
-        profile = self._profiles.get(pod.spec.scheduler_name)
-        if profile is None or pod.pod.status.nominated_node_name:
-            return False
-        return self.nominator.nodes.get(pod.uid) is None and profile.shares_rejections(pod)
 
-    def took_long(self, uid: str) -> QueuedPodInfo | None:
-        """Record a slow decision; after two in a row, the pod sorts last for `PUT_LAST_SECONDS`.
-
-        Returns:
-            The pod, if it sorts last now; None also for a pod that does not wait.
-        """
-        queued = None if uid in self.in_flight else self._known.get(uid)
-        if queued is None or not self._slow.note(queued):
-            return None
-        self._moves.sort_anew(queued)
-        return queued
-
-    def _forgive(self) -> None:
-        """Sort pods as usual again that have sorted last for `PUT_LAST_SECONDS`."""
-        for uid in self._slow.forgiven():
-            queued = self._known.get(uid)
-            if queued is not None:
-                queued.is_slow = False
-                self._moves.sort_anew(queued)
-
-
-class SlowPods:
-    """Pods whose decisions took long, each with the time until which it sorts last."""
-
-    def __init__(self, clock: EventClock) -> None:
-        self._clock = clock
-        self._until: OrderedDict[str, float] = OrderedDict()
-
-    def note(self, queued: QueuedPodInfo) -> bool:
-        """Record a slow decision; return whether it is the second in a row: the pod sorts last."""
-        in_a_row = queued.slow_attempt == queued.attempts - 1
-        queued.slow_attempt = queued.attempts
-        if in_a_row:
-            uid = queued.pod_info.uid
-            self._until[uid] = self._clock.now + PUT_LAST_SECONDS
-            self._until.move_to_end(uid)
-            queued.is_slow = True
-        return in_a_row
-
-    def forgiven(self) -> Iterator[str]:
-        """Yield the UIDs of the pods that need not sort last any more."""
-        now = self._clock.now
-        while self._until and next(iter(self._until.values())) <= now:
-            yield self._until.popitem(last=False)[0]
+def _row_of(place: str, queued: QueuedPodInfo, now: float) -> dict[str, object]:
+    """A pod with its place, as plain values."""
+    pod = queued.pod_info
+    return {
+        "pod": pod.key,
+        "uid": pod.uid,
+        "profile": pod.spec.scheduler_name,
+        "priority": pod.priority,
+        "queue": place,
+        "attempts": queued.attempts,
+        "waitingSeconds": round(now - queued.timestamp, 3),
+        "backoffSecondsLeft": round(max(0.0, backoff_end(queued) - now), 3),
+        "unschedulablePlugins": sorted(queued.unschedulable_plugins),
+        "pendingPlugins": sorted(queued.pending_plugins),
+        "gatingPlugin": queued.gating_plugin,
+        "message": queued.last_failure,
+    }

@@ -6,7 +6,7 @@ Differs: pods are identified by UID. Newer versions of a pod in flight, and its 
 until its attempt ends. The flush of unschedulable pods is no event for pods in flight.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
@@ -24,11 +24,10 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue.dump import ACTIVE, UNSCHEDULABLE
-from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
-from scheduler.kernel.queue.moves import SortKey, count_rejectors
+from scheduler.kernel.queue.hints import ObservedEvent, QueueingHints, QueueingStrategy
+from scheduler.kernel.queue.moves import SortKey
 from scheduler.kernel.queue.queued_pods import QueuedPods
-from scheduler.kernel.queue.settings import BackoffSettings, QueueProfile
+from scheduler.kernel.queue.values import ACTIVE, UNSCHEDULABLE, BackoffSettings
 
 _ADMITTED_AT_ONCE: Final = 512
 """The most pods readmitted in one step after a change of configuration: some 4 ms."""
@@ -41,9 +40,7 @@ class SchedulingQueue(QueuedPods):
     until `delete`, or until `done` without being put back. See `validate`.
     """
 
-    def configure(
-        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
-    ) -> None:
+    def configure(self, sort_key: SortKey, hints: QueueingHints, backoff: BackoffSettings) -> None:
         """Replace the settings; pods keep the history of their attempts.
 
         Rejected pods are requeued with backoff, as the plugin that rejected them may be gone. The
@@ -54,7 +51,7 @@ class SchedulingQueue(QueuedPods):
         places = (self._active, now), (self._backoff, later), (self._unschedulable, later)
         for pods, strategy in places:
             self._readmission.update((each.pod_info.uid, (each, strategy)) for each in pods)
-        self._begin(sort_key, profiles, backoff)
+        self._begin(sort_key, hints, backoff)
         self.in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
 
     def _readmit_some(self) -> None:
@@ -66,12 +63,12 @@ class SchedulingQueue(QueuedPods):
         if uid not in self._readmission:
             return
         queued, strategy = self._readmission.pop(uid)
-        if queued.pod_info.spec.scheduler_name in self._profiles:
+        if queued.pod_info.spec.scheduler_name in self._hints.profiles:
             queued.backoff_expiration = self._backoff.expiration(queued)
-            self._moves.requeue(uid, queued, strategy, CONFIGURATION_CHANGED.label)
+            self._requeue(uid, queued, strategy, CONFIGURATION_CHANGED.label)
         else:
             self.nominator.delete_nominated_pod_if_exists(uid)
-            count_rejectors(self._metrics, queued, -1)
+            self._count_rejectors(queued, -1)
             del self._known[uid]
 
     # --- what happens to waiting pods -------------------------------------------------------------
@@ -88,7 +85,7 @@ class SchedulingQueue(QueuedPods):
                 self.update(known.pod_info, pod)
             return
         queued = self._known[uid] = QueuedPodInfo(pod, self._clock.now)
-        place = self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, label)
+        place = self._requeue(uid, queued, QueueingStrategy.IMMEDIATELY, label)
         if place == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
         elif self.nominator.nodes or pod.pod.status.nominated_node_name:
@@ -113,7 +110,7 @@ class SchedulingQueue(QueuedPods):
                 self._waking.update(queued, old, new)
                 return
             queued.pod_info = new
-            self._moves.sort_anew(queued)
+            self._sort_anew(queued)
             if old.kind is not new.kind:
                 self._waking.end_probe(uid)
 
@@ -136,7 +133,7 @@ class SchedulingQueue(QueuedPods):
         elif (queued := self._known.pop(uid, None)) is not None:
             for place in (self._active, self._backoff, self._unschedulable):
                 place.remove(uid)
-            count_rejectors(self._metrics, queued, -1)
+            self._count_rejectors(queued, -1)
             self._waking.end_probe(uid)
 
     def activate(self, uids: Iterable[str], *, after_backoff: bool = False) -> None:
@@ -155,9 +152,9 @@ class SchedulingQueue(QueuedPods):
             if uid in self.in_flight:
                 self.in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None and not after_backoff:
-                self._moves.activate(uid, queued, FORCE_ACTIVATE.label)
+                self._make_active(uid, queued, FORCE_ACTIVATE.label)
             elif (queued := queued or self._unschedulable.remove(uid)) is not None:
-                self._moves.requeue(uid, queued, strategy, FORCE_ACTIVATE.label)
+                self._requeue(uid, queued, strategy, FORCE_ACTIVATE.label)
 
     def try_again(self, uid: str) -> None:
         """Requeue a rejected pod as after an error: its preemption or placement has failed.
@@ -171,9 +168,9 @@ class SchedulingQueue(QueuedPods):
         queued = self._unschedulable.remove(uid)
         if queued is None:
             return
-        count_rejectors(self._metrics, queued, -1)
+        self._count_rejectors(queued, -1)
         queued.unschedulable_plugins = queued.pending_plugins = frozenset()
-        self._moves.requeue(uid, queued, QueueingStrategy.AFTER_BACKOFF, FORCE_ACTIVATE.label)
+        self._requeue(uid, queued, QueueingStrategy.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
     def open_gate(self, uid: str) -> None:
         """Run PreEnqueue again for a gated pod; an admitted pod stays unschedulable as before.
@@ -186,8 +183,8 @@ class SchedulingQueue(QueuedPods):
         queued = self._unschedulable.get(uid)
         if queued is not None and queued.is_gated:
             self._unschedulable.remove(uid)
-            if self._moves.admit(queued) and not queued.attempts:
-                self._moves.activate(uid, queued, FORCE_ACTIVATE.label)
+            if self._admit(queued) and not queued.attempts:
+                self._make_active(uid, queued, FORCE_ACTIVATE.label)
             else:
                 self._unschedulable.add(uid, queued)
 
@@ -228,8 +225,8 @@ class SchedulingQueue(QueuedPods):
             if self._readmission:
                 return None
         self._waking.some()
-        if self._moves.is_flushing:
-            self._moves.flush()
+        if self._is_flushing:
+            self._flush()
         queued = self._active.pop()
         if queued is None and (queued := self._backoff.early.pop()) is not None:
             self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
@@ -240,7 +237,7 @@ class SchedulingQueue(QueuedPods):
 
         None also while pods are still to be moved by events or time, which `pop` does.
         """
-        if self._waking.has_more or self._moves.is_flushing or self._readmission:
+        if self._waking.has_more or self._is_flushing or self._readmission:
             return None
         first = self._active.first()
         if first is None or first.pod_info.kind is not pod.kind:
@@ -258,9 +255,7 @@ class SchedulingQueue(QueuedPods):
             self._settle(uid)
             queued = self._backoff.remove(uid)
             if queued is None and (waiting := self._unschedulable.remove(uid)) is not None:
-                self._moves.requeue(
-                    uid, waiting, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label
-                )
+                self._requeue(uid, waiting, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
             queued = queued or self._active.take(uid)
             if queued is not None:
                 taken.append(self._popped(queued))
@@ -273,8 +268,8 @@ class SchedulingQueue(QueuedPods):
         popped.attempts -= 1
         popped.waits_out = True
         popped.backoff_expiration = max(until, popped.backoff_expiration)
-        count_rejectors(self._metrics, popped, 1)
-        self._moves.requeue(uid, popped, QueueingStrategy.AFTER_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+        self._count_rejectors(popped, 1)
+        self._requeue(uid, popped, QueueingStrategy.AFTER_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
         self._waking.end_probe(uid)
 
     def _popped(self, queued: QueuedPodInfo) -> QueuedPodInfo:
@@ -282,7 +277,7 @@ class SchedulingQueue(QueuedPods):
         queued.attempts += 1
         queued.waits_out = False
         if queued.unschedulable_plugins or queued.pending_plugins:
-            count_rejectors(self._metrics, queued, -1)
+            self._count_rejectors(queued, -1)
         return queued
 
     def found_place(self, uid: str, node_name: str) -> None:
@@ -332,11 +327,11 @@ class SchedulingQueue(QueuedPods):
         queued.timestamp = self._clock.now
         queued.backoff_expiration = self._backoff.expiration(queued)
         queued.was_flushed = False
-        count_rejectors(self._metrics, queued, 1)
+        self._count_rejectors(queued, 1)
         events = self.in_flight.events_for(uid)
         strategy = self._hints.strategy_after_attempt(queued, events)
         self.in_flight.done(uid)
-        if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
+        if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
             self._waking.end_probe(uid, is_rejected=is_known)
@@ -357,7 +352,7 @@ class SchedulingQueue(QueuedPods):
         self._readmit_some()
         self._forgive()
         self._waking.some()
-        self._moves.flush()
+        self._flush()
 
     def flush_unschedulable_leftover(self) -> None:
         """Move the pods that have been unschedulable for too long; call it every second.

@@ -111,8 +111,10 @@ class UnschedulablePods:
         self._patience = patience
         self.deadlines = Deadlines()
         """The deadlines of the pods that are here; for reading."""
-        self._group_of: dict[str, EquivalentPods] = {}
-        self._groups: dict[EquivalenceKey, EquivalentPods] = {}
+        self.group_of: dict[str, EquivalentPods] = {}
+        """The group of each pod that is here, by UID; for reading."""
+        self.groups: dict[EquivalenceKey, EquivalentPods] = {}
+        """All groups that wait; for reading."""
         self._by_kind: dict[PodKind, dict[EquivalenceKey, EquivalentPods]] = {}
         self._by_rejector: dict[tuple[str, str, bool], dict[EquivalenceKey, EquivalentPods]] = {}
         """The groups that a plugin rejected, by profile, plugin, and whether their request exceeds
@@ -128,17 +130,17 @@ class UnschedulablePods:
 
     def __len__(self) -> int:
         """Rejected and gated pods together."""
-        return len(self._group_of)
+        return len(self.group_of)
 
     def __contains__(self, uid: object) -> bool:
-        return uid in self._group_of
+        return uid in self.group_of
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (group.members[uid] for uid, group in self._group_of.items())
+        return (group.members[uid] for uid, group in self.group_of.items())
 
     def get(self, uid: str) -> QueuedPodInfo | None:
         """The pod with this UID, or None."""
-        group = self._group_of.get(uid)
+        group = self.group_of.get(uid)
         return None if group is None else group.members[uid]
 
     def any_of(self, kind: PodKind) -> str:
@@ -152,14 +154,14 @@ class UnschedulablePods:
     def add(self, uid: str, queued: QueuedPodInfo) -> None:
         """Add a pod that is in no queue."""
         key = key_of(queued, shares=self._shares(queued))
-        group = self._groups.get(key)
+        group = self.groups.get(key)
         if group is None:
-            group = self._groups[key] = EquivalentPods(key)
+            group = self.groups[key] = EquivalentPods(key)
             self._by_kind.setdefault(key.kind, {})[key] = group
             self._index(group)
         group.members[uid] = queued
         group.node_changes = self._node_changes
-        self._group_of[uid] = group
+        self.group_of[uid] = group
         self.deadlines.set(
             uid,
             self._clock.now + GATE_RETRY_SECONDS
@@ -171,7 +173,7 @@ class UnschedulablePods:
 
     def remove(self, uid: str) -> QueuedPodInfo | None:
         """Take out the pod with this UID, if it is here."""
-        group = self._group_of.pop(uid, None)
+        group = self.group_of.pop(uid, None)
         if group is None:
             return None
         queued = group.members.pop(uid)
@@ -187,7 +189,7 @@ class UnschedulablePods:
 
         Its deadline stays. Returns whether it moved.
         """
-        group = self._group_of.get(uid)
+        group = self.group_of.get(uid)
         if group is None:
             return False
         queued = group.members[uid]
@@ -206,7 +208,7 @@ class UnschedulablePods:
             self._by_rejector.setdefault(place, {})[group.key] = group
 
     def _forget(self, group: EquivalentPods) -> None:
-        del self._groups[group.key]
+        del self.groups[group.key]
         of_kind = self._by_kind[group.key.kind]
         del of_kind[group.key]
         if not of_kind:
@@ -226,7 +228,7 @@ class UnschedulablePods:
 
     def send(self, uid: str, wake: Wake) -> QueuedPodInfo | None:
         """Take out a pod to requeue it; it becomes the probe of its group if equal pods share."""
-        group = self._group_of.get(uid)
+        group = self.group_of.get(uid)
         if group is not None and group.key.shares and not group.probe:
             group.probe, group.wake = uid, wake
             self.probes[uid] = group
@@ -254,7 +256,7 @@ class UnschedulablePods:
         Returns:
             Whether the pod is the probe of its own group.
         """
-        group = self._group_of[uid]
+        group = self.group_of[uid]
         if not group.key.shares:
             return False
         group.rejection = rejection
@@ -274,7 +276,7 @@ class UnschedulablePods:
         """The pods past their deadline at that time."""
         late: dict[EquivalentPods, list[str]] = {}
         for uid in self.deadlines.before(limit):
-            late.setdefault(self._group_of[uid], []).append(uid)
+            late.setdefault(self.group_of[uid], []).append(uid)
         return late
 
     def waits_for_nodes(self, group: EquivalentPods) -> bool:
@@ -284,10 +286,6 @@ class UnschedulablePods:
     def extend_deadline(self, uid: str, now: float) -> None:
         """Extend the deadline of a pod for which nothing has changed."""
         self.deadlines.set(uid, now + self._patience)
-
-    def all_equivalent(self) -> Iterable[EquivalentPods]:
-        """All groups that wait."""
-        return self._groups.values()
 
     def rejected_by(
         self, profile: str, plugin: str, event: ClusterEvent
@@ -302,40 +300,36 @@ class UnschedulablePods:
             found += self._by_rejector.get((profile, plugin, True), {}).values()
         return found
 
-    def equivalent_of(self, uid: str) -> EquivalentPods | None:
-        """The group of a pod, if it is here."""
-        return self._group_of.get(uid)
-
     # --- checks -----------------------------------------------------------------------------------
 
     def validate(self) -> Iterator[str]:  # noqa: C901, PLR0912 - one line per invariant
         """Yield each broken invariant as text."""
-        for uid, group in self._group_of.items():
+        for uid, group in self.group_of.items():
             queued = group.members[uid]
             if group.key != key_of(queued, shares=self._shares(queued)):
                 yield f"pod {uid} changed while it was unschedulable"
             if not group.rejectors:
                 yield f"pod {uid} is unschedulable although no plugin rejected it"
-        if sum(len(group.members) for group in self._groups.values()) != len(self._group_of):
+        if sum(len(group.members) for group in self.groups.values()) != len(self.group_of):
             yield "groups hold pods that are not unschedulable"
-        if any(not group.members for group in self._groups.values()):
+        if any(not group.members for group in self.groups.values()):
             yield "a group has no pods"
         if self.gated_count != sum(1 for queued in self if queued.is_gated):
             yield "gated pods are miscounted"
-        if self.probes != {g.probe: g for g in self._groups.values() if g.probe}:
+        if self.probes != {g.probe: g for g in self.groups.values() if g.probe}:
             yield "probes are not known to the pods that sent them"
-        if any(uid in self._group_of for uid in self.probes):
+        if any(uid in self.group_of for uid in self.probes):
             yield "a probe waits with those that wait for it"
-        if any(self._groups.get(group.key) is not group for group in self.last_rejected.values()):
+        if any(self.groups.get(group.key) is not group for group in self.last_rejected.values()):
             yield "the rejection of a group is kept that does not exist"
         yield from self._misfiled()
 
     def _misfiled(self) -> Iterator[str]:
         indexed = {(place, key) for place, groups in self._by_rejector.items() for key in groups}
-        unfittable = {group.key for group in self._groups.values() if group.excess}
+        unfittable = {group.key for group in self.groups.values() if group.excess}
         expected = {
             ((group.profile, plugin, key in unfittable), key)
-            for key, group in self._groups.items()
+            for key, group in self.groups.items()
             for plugin in group.rejectors
         }
         if indexed != expected:

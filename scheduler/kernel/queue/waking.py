@@ -8,7 +8,7 @@ equivalent pods, some at a time, against all events from before its beginning.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
@@ -20,11 +20,10 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
-from scheduler.kernel.queue.dump import UNSCHEDULABLE
 from scheduler.kernel.queue.equivalent_pods import EquivalentPods, Step, Wake
 from scheduler.kernel.queue.hints import Interest, ObservedEvent, QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.moves import Moves
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
+from scheduler.kernel.queue.values import UNSCHEDULABLE
 
 QUESTIONS_AT_ONCE: Final = 256
 """The most checks of a waiting pod against an event in one step: some 5 ms."""
@@ -34,6 +33,8 @@ that wait for the sort are requeued without hints."""
 
 RequeuePass: TypeAlias = Iterator[Step | None]
 """The pods to requeue, computed lazily; None for each check that requeues none."""
+Requeue: TypeAlias = Callable[[str, QueuedPodInfo, QueueingStrategy, str], str]
+"""Puts a pod into a queue, and returns the name of the queue: see `QueuePlaces`."""
 
 
 class PendingEvents:
@@ -82,11 +83,11 @@ class Waking:
     """
 
     def __init__(
-        self, hints: QueueingHints, unschedulable: UnschedulablePods, moves: Moves
+        self, hints: QueueingHints, unschedulable: UnschedulablePods, requeue: Requeue
     ) -> None:
         self._hints = hints
         self._unschedulable = unschedulable
-        self._moves = moves
+        self._requeue = requeue
         self.pending = PendingEvents()
         self._pass: RequeuePass | None = None
         self._checked = self.pending
@@ -148,14 +149,14 @@ class Waking:
             # Events that may help the pod now were skipped while its request exceeded every node.
             strategy = max(strategy, QueueingStrategy.AFTER_BACKOFF)
         if strategy is QueueingStrategy.SKIP:
-            group = self._unschedulable.equivalent_of(uid)
+            group = self._unschedulable.group_of.get(uid)
             if self.refile(uid) and group is not None and group.probe:
                 # The probe under way no longer stands for this pod, which left its group.
                 self._send(queued, group.wake)
             return
         is_due = self._is_due(uid)
         self._unschedulable.remove(uid)
-        if self._moves.requeue(uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
+        if self._requeue(uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
             self._make_due(uid)
 
     def refile(self, uid: str) -> bool:
@@ -171,11 +172,11 @@ class Waking:
 
     def _is_due(self, uid: str) -> bool:
         """Whether the pass under way has not reached a pod yet."""
-        return self._unschedulable.equivalent_of(uid) in self._due
+        return self._unschedulable.group_of.get(uid) in self._due
 
     def _make_due(self, uid: str) -> None:
         """Add a pod's new group to the pass under way, which had not reached its old one."""
-        group = self._unschedulable.equivalent_of(uid)
+        group = self._unschedulable.group_of.get(uid)
         if group is not None:
             self._due[group] = None
 
@@ -193,7 +194,7 @@ class Waking:
             uid = queued.pod_info.uid
             self._unschedulable.send(uid, wake)
             queued.was_flushed = wake.late_before is not None
-            if self._moves.requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
+            if self._requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
                 return
             if wake.late_before is not None and not queued.gate_failed:
                 self._unschedulable.extend_deadline(uid, wake.late_before)
@@ -210,7 +211,7 @@ class Waking:
         interests = [of_sort[0].interest for of_sort in pending.sorts.values()]
         self._late = {} if pending.late is None else unschedulable.late(pending.late[0])
         if any(interest.is_wildcard for interest in interests):
-            self._due = OrderedDict.fromkeys(unschedulable.all_equivalent())
+            self._due = OrderedDict.fromkeys(unschedulable.groups.values())
             return
         found = [
             self._late,

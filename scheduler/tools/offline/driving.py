@@ -54,7 +54,7 @@ class Driving:
 
     def ask(self, ask: Ask) -> None:
         """Ask an extender synchronously, and submit its answer."""
-        found = self.engine.attempts.extender_calls.question(ask.question)
+        found = self.engine.extender_calls.question(ask.question)
         if found is not None and self._asker is not None:
             question, pod = found
             self.handle(Answered(ask.question, self._asker.ask(question, pod.uid)))

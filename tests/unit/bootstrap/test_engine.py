@@ -116,7 +116,7 @@ def test_the_percentage_of_nodes_is_as_configured() -> None:
 
     assert attempt is not None
     assert attempt.choice is not None
-    assert attempt.choice.feasible == 150
+    assert attempt.choice["feasible"] == 150
 
 
 def test_the_seed_breaks_ties() -> None:

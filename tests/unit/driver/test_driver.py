@@ -25,7 +25,6 @@ from scheduler.daemon.driver.lanes import AHEAD, CONCURRENCY, MAX_OWED, OutboxSe
 from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.kernel.engine import AttemptState, Engine
-from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.engine import EngineSettings
 from scheduler.kernel.engine.events import (
     Activate,
@@ -41,6 +40,7 @@ from scheduler.kernel.engine.events import (
     Tick,
 )
 from scheduler.kernel.engine.instructions import Bind, Instruction, SetTimer
+from scheduler.kernel.engine.placing import MAX_BATCH
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import BindPlugin, NodeFilterPlugin, Plugin
 from scheduler.kernel.framework.runtime import Framework

@@ -17,7 +17,6 @@ from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine import AttemptState, Engine
-from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
@@ -50,6 +49,7 @@ from scheduler.kernel.engine.instructions import (
     RunPreBind,
 )
 from scheduler.kernel.engine.pending_extender_calls import LEFT_ALONE, SKIPPED
+from scheduler.kernel.engine.placing import MAX_BATCH
 from scheduler.kernel.engine.preemption_executor import UNSEEN_SECONDS
 from scheduler.kernel.extender import (
     Answer,
@@ -352,7 +352,7 @@ class Cluster:
 
     def _extender_says(self, ask: Ask) -> Answer:
         """Mostly what makes sense."""
-        draw, found = self.draw, self.engine.attempts.extender_calls.question(ask.question)
+        draw, found = self.draw, self.engine.extender_calls.question(ask.question)
         if found is None or draw.random() < 0.15:
             return NoAnswer("no", is_late=draw.random() < 0.5)
         question = found[0]

@@ -14,6 +14,7 @@ from scheduler.config.types import Extender
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.engine_state import ProfilesOf
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -32,7 +33,6 @@ from scheduler.kernel.engine.instructions import (
     RunPreBind,
 )
 from scheduler.kernel.engine.outcome import AttemptOutcome
-from scheduler.kernel.engine.profiles import ProfilesOf
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Handle

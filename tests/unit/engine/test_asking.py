@@ -68,7 +68,7 @@ class Asking(DrivenEngine):
 
     def nodes_asked(self) -> tuple[str, ...]:
         """What the last question was about."""
-        found = self.engine.attempts.extender_calls.question(self.asks[-1].question)
+        found = self.engine.extender_calls.question(self.asks[-1].question)
         assert found is not None
         return tuple(sorted(found[0].nodes))
 
@@ -234,7 +234,7 @@ def test_a_nominated_node_that_is_the_only_one_is_asked_about_twice() -> None:
         engine.say(Filtered(()))
 
     assert len(engine.asks) == 2
-    assert engine.engine.attempts.extender_calls.counts() == (0, 0)
+    assert engine.engine.extender_calls.counts() == (0, 0)
 
 
 @pytest.mark.parametrize("is_bound", [True, False], ids=["bound by others", "deleted"])
@@ -250,7 +250,7 @@ def test_a_pod_that_needs_nothing_any_more(is_bound: bool) -> None:
 
     assert Cancel(1) in out
     assert late == []
-    assert engine.engine.attempts.extender_calls.counts() == (0, 0)
+    assert engine.engine.extender_calls.counts() == (0, 0)
 
 
 def test_so_many_ask_at_a_time_and_the_most_important_comes_next() -> None:
@@ -261,7 +261,7 @@ def test_so_many_ask_at_a_time_and_the_most_important_comes_next() -> None:
     low, high, gone = (engine.add(name) for name in ("z-later", "b-first", "a-gone"))
     engine.gone(gone)
 
-    assert engine.engine.attempts.extender_calls.counts() == (MAX_ASKING, 2)
+    assert engine.engine.extender_calls.counts() == (MAX_ASKING, 2)
     assert not engine.engine.has_ready
     assert len(engine.asks) == MAX_ASKING
     engine.say(Filtered(("a",)), engine.asks[5])
@@ -286,7 +286,7 @@ def test_a_pod_in_line_is_tried_as_it_is_at_its_turn() -> None:
     engine.run()
 
     assert engine.stage(last) == "asking"
-    asked = engine.engine.attempts.extender_calls.question(engine.asks[-1].question)
+    asked = engine.engine.extender_calls.question(engine.asks[-1].question)
     assert asked is not None
     assert (asked[1].name, asked[1].labels) == ("z-last", {"version": "new"})
 
@@ -321,7 +321,7 @@ def crowded(*extenders: Extender) -> tuple[Asking, list[PodInfo], PodInfo]:
 def test_whom_to_evict_is_asked() -> None:
     """And done as far as it helps still."""
     engine, (_, vb), high = crowded(EVICTS)
-    found = engine.engine.attempts.extender_calls.question(engine.asks[0].question)
+    found = engine.engine.extender_calls.question(engine.asks[0].question)
     assert found is not None
     assert {c.node_name for c in found[0].candidates} == {"a", "b"}
     assert not engine.all(Evict)

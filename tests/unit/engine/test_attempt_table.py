@@ -10,10 +10,12 @@ from scheduler.kernel.engine.attempt import (
     Attempt,
     AttemptError,
     AttemptEvent,
+    Attempts,
     AttemptState,
     Entry,
 )
 from tests.support.builders import make_queued_pod_info
+from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_framework
 
 S, E = AttemptState, AttemptEvent
@@ -81,16 +83,16 @@ def test_the_table_is_the_one_agreed_on() -> None:
 @pytest.mark.parametrize("state", AttemptState, ids=lambda s: s.value)
 def test_what_an_event_does_to_an_attempt(state: AttemptState, event: AttemptEvent) -> None:
     """The state that follows, or an error that names attempt, pod, state and event."""
-    attempt = attempt_in(state)
+    attempt, attempts = attempt_in(state), Attempts(FakeClock(5.0))
     expected = ALLOWED[state].get(event)
 
     if expected is None:
         words = f"attempt 7 of pod default/p is {state.value}: cannot {event.value}"
         with pytest.raises(AttemptError, match=words):
-            attempt.advance(event, 5.0, "")
+            attempts.advance(attempt, event)
     else:
-        told = attempt.advance(event, 5.0, "why")
-        assert told == Entry(5.0, attempt.pod.uid, 7, expected.value, "why")
+        attempts.advance(attempt, event, "why")
+        assert [*attempts.story] == [Entry(5.0, attempt.pod.uid, 7, expected.value, "why")]
         assert attempt.since == 5.0
     assert attempt.state is (expected or state)
 

@@ -15,9 +15,9 @@ from scheduler.api.objects import (
     PodAffinityTerm,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Bind
+from scheduler.kernel.engine.placing import MAX_BATCH
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (

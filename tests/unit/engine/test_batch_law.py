@@ -21,9 +21,9 @@ from scheduler.api.objects import (
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.batch import MAX_BATCH, Lookahead
 from scheduler.kernel.engine.events import Bound, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Bind
+from scheduler.kernel.engine.placing import MAX_BATCH, Lookahead
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.unit.engine.twins import PROFILE, Counted, Twins, configuration
 

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
-from scheduler.kernel.engine.ended_pods import EndedPods
+from scheduler.kernel.engine.cluster_copy import EndedPods
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.snapshot import PodAdded
 from scheduler.observability.framework_metrics import FrameworkMetrics

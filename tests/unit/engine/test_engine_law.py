@@ -13,9 +13,9 @@ from scheduler.config.types import Extender
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import Configure
 from scheduler.kernel.engine.instructions import Ask, Configured
-from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
@@ -27,8 +27,7 @@ from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.kernel.preemption import Evictions
-from scheduler.kernel.queue import QueueSettings
-from scheduler.kernel.queue.settings import BackoffSettings
+from scheduler.kernel.queue import BackoffSettings, QueueSettings
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
@@ -205,7 +204,7 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
         assert asked == ({Verb.PREEMPT} if extenders else set())
     if not extenders:
         assert cluster.evicted
-    assert engine.attempts.extender_calls.counts() == (0, 0)
+    assert engine.extender_calls.counts() == (0, 0)
     assert states.shared(Evictions, "").under_way == set()
 
 
@@ -264,4 +263,4 @@ def test_nobody_is_lost_while_the_configuration_changes(
     cluster.check_columns()
     assert cluster.known == cluster.pods
     assert states.shared(Evictions, "").under_way == set()
-    assert engine.attempts.extender_calls.counts() == (0, 0)
+    assert engine.extender_calls.counts() == (0, 0)

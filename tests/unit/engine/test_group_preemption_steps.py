@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet
-from scheduler.kernel.engine.group_step import UNITS
+from scheduler.kernel.engine.group_members import UNITS
 from scheduler.kernel.engine.instructions import Evict, Instruction
 from scheduler.testing.validation import validate_engine
 from tests.support.builders import make_node, make_pod_info

@@ -44,13 +44,13 @@ class AskingGangs(Gangs):
         return self.all(Ask)
 
     def question(self, ask: Ask) -> Question:
-        found = self.engine.attempts.extender_calls.question(ask.question)
+        found = self.engine.extender_calls.question(ask.question)
         assert found is not None
         return found[0]
 
     def asked_about(self, ask: Ask) -> str:
         """The name of the pod that a question is about."""
-        found = self.engine.attempts.extender_calls.question(ask.question)
+        found = self.engine.extender_calls.question(ask.question)
         assert found is not None
         return found[1].name
 
@@ -64,7 +64,7 @@ class AskingGangs(Gangs):
             if number == len(self.asks):
                 return
             ask = self.asks[number]
-            if self.engine.attempts.extender_calls.question(ask.question) is not None:
+            if self.engine.extender_calls.question(ask.question) is not None:
                 self.say(agreed(self.question(ask)), ask)
                 self.run()
 
@@ -331,7 +331,7 @@ def test_a_gang_that_is_deleted_while_it_asks_leaves_nothing() -> None:
     driven.handle(ObjectGone("podgroups", "default", "g", group.uid))
     driven.run()
 
-    assert driven.engine.attempts.extender_calls.counts() == (0, 0)
+    assert driven.engine.extender_calls.counts() == (0, 0)
     cycle = driven.engine.scheduler.group_cycle
     assert not cycle.members
     assert not cycle.asking.members()
@@ -403,7 +403,7 @@ def test_a_member_that_is_deleted_under_way(is_placed: bool) -> None:
 
     assert asked == "follower"
     assert driven.bound() == ([] if is_placed else ["anchor"])
-    assert driven.engine.attempts.extender_calls.counts() == (0, 0)
+    assert driven.engine.extender_calls.counts() == (0, 0)
 
 
 def test_an_answer_that_fails_under_way_gives_all_places_back() -> None:

@@ -13,9 +13,9 @@ from scheduler.kernel.answers.model import KeptFor
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine.attempt import AttemptState
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import Configure, Decide, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Instruction, PatchGroupStatus
-from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.preemption.kept_room import KeptRoom, RoomReservation
 from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import Profiles

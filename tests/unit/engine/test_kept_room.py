@@ -16,9 +16,9 @@ from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.kernel.answers.estimate import estimate
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import Answered, Configure, Decide, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Ask, Instruction, PatchGroupStatus, PatchStatus
-from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.extender import Filtered
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.steps import finished

@@ -5,7 +5,7 @@ from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Allowed, Decide, ObjectGone
-from scheduler.kernel.engine.group_step import UNITS
+from scheduler.kernel.engine.group_members import UNITS
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import Status

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from scheduler.kernel.engine import pod_group_placements
 from scheduler.kernel.engine.events import Decide, ObjectGone, Tick
-from scheduler.kernel.engine.group_step import UNITS
+from scheduler.kernel.engine.group_members import UNITS
 from scheduler.kernel.engine.pod_group_placements import PodGroupPlacements
 from scheduler.testing.validation import validate_engine
 from tests.support.builders import make_pod_info

@@ -80,7 +80,7 @@ class Racks:
 
     def answer(self, allowed: Mapping[str, str]) -> None:
         """Extenders let each pod pass on one node."""
-        calls = self.engine.attempts.extender_calls
+        calls = self.engine.extender_calls
         for ask in [each for each in self.told if isinstance(each, Ask)]:
             found = calls.question(ask.question)
             assert found is not None

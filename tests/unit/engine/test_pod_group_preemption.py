@@ -130,4 +130,4 @@ def test_a_member_that_preempts_takes_no_turn_to_ask_where_there_are_no_extender
     driven.run()
 
     assert driven.all(Evict)
-    assert driven.engine.attempts.extender_calls.counts() == (0, 0)
+    assert driven.engine.extender_calls.counts() == (0, 0)

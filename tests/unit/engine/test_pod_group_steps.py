@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet
-from scheduler.kernel.engine.group_step import UNITS
+from scheduler.kernel.engine.group_members import UNITS
 from scheduler.kernel.engine.instructions import Bind, Evict, LogError
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import Status, unschedulable

@@ -140,7 +140,7 @@ class World:
 
     def _reply(self, *, may_fail: bool = True) -> bool:
         """An extender agrees, or fails; says whether one was asked."""
-        calls = self.driven.engine.attempts.extender_calls
+        calls = self.driven.engine.extender_calls
         numbers = [ask.question for ask in self.driven.all(Ask)]
         found = {number: calls.question(number) for number in numbers}
         numbers = [number for number in numbers if found[number] is not None]
@@ -259,7 +259,7 @@ def test_they_do_so_with_extenders_that_answer_late_or_fail(seed: int) -> None:
     world.run()
 
     world.check_end()
-    assert world.driven.engine.attempts.extender_calls.counts() == (0, 0)
+    assert world.driven.engine.extender_calls.counts() == (0, 0)
     cycle = world.driven.engine.scheduler.group_cycle
     assert not cycle.members
     assert not cycle.asking.members()

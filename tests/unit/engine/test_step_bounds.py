@@ -13,7 +13,7 @@ from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Decide, ObjectSet
-from scheduler.kernel.engine.group_step import LOOKED
+from scheduler.kernel.engine.group_members import LOOKED
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework

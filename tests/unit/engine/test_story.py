@@ -7,7 +7,7 @@ from tests.unit.engine.engine import EngineUnderTest
 def test_a_pod_has_the_entries_that_are_among_the_latest() -> None:
     """An answer stays as it was, even when its entries are dropped."""
     engine = EngineUnderTest().engine
-    story = engine.core.story
+    story = engine.attempts.story
     story.append(Entry(1.0, "a", 1, "assumed", ""))
 
     before = engine.story("a")

@@ -108,7 +108,7 @@ def have_no_calls(driven: DrivenEngine, pod: PodInfo) -> None:
 
 
 def be_forgotten(driven: DrivenEngine, pod: PodInfo) -> None:
-    driven.engine.attempts.extender_calls._open.clear()
+    driven.engine.extender_calls._open.clear()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine import AttemptState
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import (
     Allowed,
     Answered,
@@ -21,7 +22,6 @@ from scheduler.kernel.engine.events import (
 )
 from scheduler.kernel.engine.instructions import Ask, Bind, Evict
 from scheduler.kernel.engine.pending_extender_calls import MAX_ASKING
-from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.extender import Filtered
 from scheduler.kernel.framework.runtime import Framework
 from tests.support.builders import make_node, make_pod_info
@@ -124,7 +124,7 @@ def test_pods_that_are_deleted_in_line_for_an_extender_are_not_kept() -> None:
     for number in range(100):
         engine.gone(engine.add(f"z{number}"))
 
-    calls = engine.engine.attempts.extender_calls
+    calls = engine.engine.extender_calls
     assert calls.counts() == (MAX_ASKING, 1)
     assert len(calls._line) <= 3
     assert engine.stage(stays) == "asking"

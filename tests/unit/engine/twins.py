@@ -7,9 +7,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.batch import Lookahead
 from scheduler.kernel.engine.events import Decide, Event, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Instruction
+from scheduler.kernel.engine.placing import Lookahead
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.testing.validation import validate_engine
 from tests.unit.engine.cluster import encoded

@@ -45,7 +45,7 @@ def waiting(queue: SchedulingQueue, name: str) -> QueuedPodInfo:
 
 
 def group(queue: SchedulingQueue, name: str) -> EquivalentPods:
-    return queue._unschedulable._group_of[f"default/{name}"]
+    return queue._unschedulable.group_of[f"default/{name}"]
 
 
 BROKEN: dict[str, Callable[[SchedulingQueue], object]] = {}
@@ -116,8 +116,8 @@ def _(queue: SchedulingQueue) -> None:
     key = group(queue, "rejected").key
     parts.remove("default/rejected")
     del queue._known["default/rejected"]
-    parts._groups[key] = EquivalentPods(key)
-    parts._index(parts._groups[key])
+    parts.groups[key] = EquivalentPods(key)
+    parts._index(parts.groups[key])
 
 
 @breaks("gated pods are miscounted")

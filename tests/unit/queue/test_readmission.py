@@ -1,6 +1,5 @@
 """Another configuration while pods wait: they are admitted anew some at a time."""
 
-from collections.abc import Callable, Mapping
 from random import Random
 
 import pytest
@@ -8,28 +7,26 @@ import pytest
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
 from scheduler.kernel.framework.types import QueuedPodInfo
-from scheduler.kernel.queue import QueueProfile, SchedulingQueue
+from scheduler.kernel.queue import BackoffSettings, QueueingHints, SchedulingQueue
 from scheduler.kernel.queue.scheduling_queue import _ADMITTED_AT_ONCE
-from scheduler.kernel.queue.settings import BackoffSettings
 from tests.support.builders import make_pod_info
-from tests.support.queueing import QueueUnderTest
+from tests.support.fake_plugins import make_framework
+from tests.support.queueing import Check, Gate, QueueUnderTest
 
 MANY = 10_000
 SOME = 3 * _ADMITTED_AT_ONCE
-
-PreEnqueue = Callable[[PodInfo, str], Status]
 
 
 def least_first(queued: QueuedPodInfo) -> tuple[int, float]:
     return queued.pod_info.priority, queued.timestamp
 
 
-def profiles(pre_enqueue: PreEnqueue, *names: str) -> Mapping[str, QueueProfile]:
-    ask_no_hint = QueueUnderTest().queue._profiles["stowage"].ask_hint
-    return {name: QueueProfile({}, pre_enqueue, ask_no_hint) for name in names}
+def hints(check: Check, *names: str) -> QueueingHints:
+    gate = Gate("Gate", check, ())
+    return QueueingHints({name: make_framework(gate, profile=name) for name in names})
 
 
-def passes(pod: PodInfo, gating: str) -> Status:
+def passes(_: PodInfo) -> Status:
     return SUCCESS
 
 
@@ -56,10 +53,8 @@ def gate_last(pod: PodInfo) -> Status:
     )
 
 
-def configure(queue: SchedulingQueue, pre_enqueue: PreEnqueue = passes, *names: str) -> None:
-    queue.configure(
-        least_first, profiles(pre_enqueue, *(names or ("stowage",))), BackoffSettings(2.0, 20.0)
-    )
+def configure(queue: SchedulingQueue, check: Check = passes, *names: str) -> None:
+    queue.configure(least_first, hints(check, *(names or ("stowage",))), BackoffSettings(2.0, 20.0))
 
 
 def test_no_step_grows_with_the_pods_that_wait() -> None:
@@ -67,7 +62,7 @@ def test_no_step_grows_with_the_pods_that_wait() -> None:
     under_test = waiting(MANY)
     queue, asked = under_test.queue, list[str]()
 
-    def ask(pod: PodInfo, gating: str) -> Status:
+    def ask(pod: PodInfo) -> Status:
         asked.append(pod.name)
         return SUCCESS
 
@@ -139,7 +134,7 @@ def test_what_happens_meanwhile_happens_as_afterwards(seed: int) -> None:
     def play(*, is_settled: bool) -> dict[str, str]:
         draw, under_test = Random(seed), waiting(60)
         queue = under_test.queue
-        configure(queue, lambda pod, gating: gate_last(pod))
+        configure(queue, gate_last)
         if is_settled:
             queue._readmit_some()
         for step in range(40):
@@ -160,7 +155,7 @@ def test_what_happens_meanwhile_happens_as_afterwards(seed: int) -> None:
             elif act == 4:
                 queue.add_nominated_pod(known, "n")
             elif step == 20:
-                configure(queue, lambda pod, gating: gate_last(pod))
+                configure(queue, gate_last)
             under_test.places()
         queue._readmit_some()
         return under_test.places()

@@ -13,8 +13,8 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue import PUT_LAST_SECONDS
+from scheduler.kernel.queue.active import SlowPods
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.queued_pods import SlowPods
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.queueing import QueueUnderTest, gate, own_update, registered
