@@ -7,7 +7,6 @@ from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.attempt import ACQUIRED, UNDECIDED, Attempt, Attempts, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.group_members import Member
 
 
 class EngineInvariantError(SchedulerError):
@@ -36,8 +35,8 @@ def validate_engine(engine: Engine) -> None:
         raise EngineInvariantError("; ".join(problems))
 
 
-def _attempts(engine: Engine, members: Sequence[Member]) -> Iterator[str]:
-    core, undecided = engine.core, {each.attempt.id for each in members}
+def _attempts(engine: Engine, members: Sequence[Attempt]) -> Iterator[str]:
+    core, undecided = engine.core, {each.id for each in members}
     for attempt in engine.attempts:
         key = attempt.pod.key
         if attempt.state is AttemptState.ASKING:

@@ -10,6 +10,8 @@ from enum import Enum
 from typing import Any, Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import EventClock
@@ -17,7 +19,9 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.extender import Advice, ExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
 STORY_LENGTH: Final = 20_000
@@ -198,10 +202,16 @@ class Attempt(msgspec.Struct):
         extender_calls: the calls to extenders with their answers; None before the first.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
         is_nominated: whether the node of the pod was sent as its nominatedNodeName.
-        failure: the reason why PreBind was cancelled; None if it was not.
+        failure: the reason why it is to end: PreBind was cancelled for it, or the member of a group
+            has no place. None otherwise.
         latest: the latest event of the pod since then; it is handled when PreBind ends.
         order: its place in the queue's order, of a member that of its group; smaller goes first.
             None where it is not known yet: see `BindingCycle.start`.
+        permit: the status of Permit for the node of a member.
+        waits_for: the plugins that asked a member to wait.
+        preemption: the preemption that makes room for a member; None where there is room.
+        fit_error: the reason why there is no room for a member; None if there is.
+        within: the rows to which the choice for a member is limited; None for all.
     """
 
     id: int
@@ -222,6 +232,11 @@ class Attempt(msgspec.Struct):
     failure: Failure | None = None
     latest: PodInfo | ObjectGone | None = None
     order: Any = None
+    permit: Status = SUCCESS
+    waits_for: frozenset[str] = frozenset()
+    preemption: PostFilterResult | None = None
+    fit_error: Failure | None = None
+    within: NDArray[np.intp] | None = None
 
     @property
     def pod(self) -> PodInfo:
@@ -232,6 +247,21 @@ class Attempt(msgspec.Struct):
     def advice(self) -> Advice | None:
         """The answers of extenders about the nodes; None where they were not asked."""
         return None if self.extender_calls is None else self.extender_calls.advice()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it failed with an error, as opposed to a rejection."""
+        return self.failure is not None and not self.failure.is_rejection
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has ended, or continues after Reserve and Permit, without its group."""
+        return self.state not in UNDECIDED and self.state is not AttemptState.ASKING
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the pod no longer needs a node."""
+        return self.state is AttemptState.GONE
 
 
 class Attempts:

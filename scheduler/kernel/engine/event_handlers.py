@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
-from scheduler.kernel.engine.attempt import REVOCABLE, UNDECIDED, Attempt, AttemptState
+from scheduler.kernel.engine.attempt import REVOCABLE, Attempt, AttemptState
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import ObjectGone
@@ -118,7 +118,8 @@ class PodEventHandlers:
         """Handle a pod without a node that a profile is to schedule."""
         queue, uid = self._core.queue, new.uid
         old, attempt = queue.get(uid), self._attempts.of(uid)
-        if attempt is not None and _leaves_group(attempt, new):
+        leaves_group = attempt is not None and attempt.pod.group_name != new.group_name
+        if attempt is not None and leaves_group and not attempt.has_left:
             queue.delete(attempt.queued.pod_info)
             self._failures.abandon(attempt, "moved to another pod group", is_retried=True)
             self._timed(UNSCHEDULED_POD_ADD, queue.add, new)
@@ -273,12 +274,6 @@ class PodEventHandlers:
         start = core.stopwatch()
         method(about)
         core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
-
-
-def _leaves_group(attempt: Attempt, new: PodInfo) -> bool:
-    """Whether a pod leaves its group before the attempt of the group has decided about it."""
-    is_undecided = attempt.state in UNDECIDED or attempt.state is AttemptState.ASKING
-    return is_undecided and attempt.pod.group_name != new.group_name
 
 
 class NodeEventHandlers:

@@ -10,13 +10,9 @@ Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-import msgspec
-import numpy as np
-from numpy.typing import NDArray
-
 from scheduler.api.limits import demands_on_nodes
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
+from scheduler.kernel.engine.attempt import Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import (
     SCHEDULED,
@@ -25,8 +21,7 @@ from scheduler.kernel.engine.failure import (
     reason_of,
     rejected_by,
 )
-from scheduler.kernel.framework.interface import PostFilterResult
-from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.preemption.group_victims import GroupVictims
 
@@ -60,54 +55,6 @@ RESULTS: Final = {
 
 Conclusion: TypeAlias = tuple[str, str]
 """Reason and message of a group's condition; its status is True where the reason is SCHEDULED."""
-
-
-class Member(msgspec.Struct):
-    """A member of the group under way.
-
-    Attributes:
-        attempt: its attempt.
-        failure: the reason why it is not placed; None if it is assumed, or has left.
-        permit: the status of Permit for its node.
-        waits_for: the plugins that asked to wait.
-        preemption: the preemption that makes room on its node; None where there is room.
-        fit_error: the reason why there is no room; None if there is.
-        within: the rows to which the choice is limited; None for all.
-    """
-
-    attempt: Attempt
-    failure: Failure | None = None
-    permit: Status = SUCCESS
-    waits_for: frozenset[str] = frozenset()
-    preemption: PostFilterResult | None = None
-    fit_error: Failure | None = None
-    within: NDArray[np.intp] | None = None
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether it failed with an error, as opposed to a rejection."""
-        return self.failure is not None and not self.failure.is_rejection
-
-    @property
-    def has_place(self) -> bool:
-        """Whether it is assumed on a node."""
-        return self.failure is None and self.attempt.placed is not None
-
-    @property
-    def has_left(self) -> bool:
-        """Whether its attempt has ended, or continues alone after Reserve and Permit."""
-        return self.attempt.state not in UNDECIDED | {AttemptState.ASKING}
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether its pod no longer needs a node."""
-        return self.attempt.state is AttemptState.GONE
-
-    def note_permit(self, permit: Status, waits: Mapping[str, float]) -> None:
-        """Store the result of Permit: a status, and seconds for each plugin that asked to wait."""
-        self.permit, self.waits_for = permit, frozenset(waits)
-        if not permit.is_success and permit.code is not Code.WAIT:
-            self.failure = rejected_by(permit)
 
 
 class GroupStep:
@@ -174,10 +121,9 @@ def cost_of_look(pod: PodInfo) -> int:
     return LOOKED * (1 + demands_on_nodes(pod))
 
 
-def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None]) -> None:
+def guarded(core: EngineState, member: Attempt, try_it: Callable[[Attempt], None]) -> None:
     """Try one member; an exception becomes its failure."""
-    attempt = member.attempt
-    calls, pod = attempt.framework.calls, attempt.pod
+    calls, pod = member.framework.calls, member.pod
     core.waiting.deciding = pod.uid
     calls.begin_cycle(sampled=False)
     try:
@@ -187,26 +133,37 @@ def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None])
     core.waiting.deciding = ""
 
 
-def follows(last: Member, member: Member) -> bool:
+def permit(member: Attempt) -> None:
+    """Run Permit for a member on its node, and store the result."""
+    note_permit(member, *member.framework.run_permit_plugins(member.cycle_state, member.pod))
+
+
+def note_permit(member: Attempt, status: Status, waits: Mapping[str, float]) -> None:
+    """Store the result of Permit: a status, and seconds for each plugin that asked to wait."""
+    member.permit, member.waits_for = status, frozenset(waits)
+    if not status.is_success and status.code is not Code.WAIT:
+        member.failure = rejected_by(status)
+
+
+def follows(last: Attempt, member: Attempt) -> bool:
     """Whether the next member is equal to the last, so that its result may hold for both."""
-    is_equal = last.attempt.pod.kind is member.attempt.pod.kind
+    is_equal = last.pod.kind is member.pod.kind
     return is_equal and last.within is member.within
 
 
-def fails_like(last: Member, member: Member) -> bool:
+def fails_like(last: Attempt, member: Attempt) -> bool:
     """Whether a member fits nowhere, because an equal one before it did not."""
-    pod, other = member.attempt.pod, last.attempt
     return (
         last.failure is not None
-        and other.state in _NOWHERE
-        and other.extender_calls is None
-        and member.attempt.extender_calls is None
+        and last.state in _NOWHERE
+        and last.extender_calls is None
+        and member.extender_calls is None
         and follows(last, member)
-        and all(map(other.framework.decides_alike, (other.pod, pod)))
+        and all(map(last.framework.decides_alike, (last.pod, member.pod)))
     )
 
 
-def awaited_plugins(member: Member) -> frozenset[str]:
+def awaited_plugins(member: Attempt) -> frozenset[str]:
     """The plugins whose events may help a member."""
     failure = member.failure or member.fit_error
     if failure is None:
@@ -214,7 +171,7 @@ def awaited_plugins(member: Member) -> frozenset[str]:
     return member.waits_for | failure.unschedulable_plugins | failure.pending_plugins
 
 
-def let_down(member: Member, plugins: frozenset[str]) -> Failure:
+def let_down(member: Attempt, plugins: frozenset[str]) -> Failure:
     """The failure of an assumed member of a group that fails.
 
     Events that may help any other member may help this member, since they are tried together.
@@ -223,7 +180,7 @@ def let_down(member: Member, plugins: frozenset[str]) -> Failure:
     return Failure(why, is_rejection=True, unschedulable_plugins=plugins)
 
 
-def waits_for_victims(member: Member, plugins: frozenset[str], message: str) -> Failure:
+def waits_for_victims(member: Attempt, plugins: frozenset[str], message: str) -> Failure:
     """The failure of a member that stays nominated until the victims of other members are gone."""
     if member.fit_error is not None:
         return member.fit_error
@@ -231,7 +188,7 @@ def waits_for_victims(member: Member, plugins: frozenset[str], message: str) -> 
         message,
         is_rejection=True,
         unschedulable_plugins=plugins,
-        nominated_node_name=member.attempt.pod.node_name,
+        nominated_node_name=member.pod.node_name,
     )
 
 
@@ -247,7 +204,7 @@ def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
     return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))
 
 
-def refused(members: Sequence[Member], failure: Failure) -> Conclusion:
+def refused(members: Sequence[Attempt], failure: Failure) -> Conclusion:
     """Fail all members with one failure; return the conclusion for their group."""
     for each in members:
         each.failure = failure
@@ -259,8 +216,3 @@ def result_of(found: GroupVictims | None, reason: str, message: str) -> str:
     """The result under which an attempt counts, by the condition of the group."""
     is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
     return "waiting_on_preemption" if is_waiting else RESULTS[reason]
-
-
-def still_tried(members: Sequence[Member]) -> list[Attempt]:
-    """The attempts of the members that have not left."""
-    return [each.attempt for each in members if not each.has_left]

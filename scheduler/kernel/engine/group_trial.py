@@ -32,9 +32,7 @@ from scheduler.kernel.engine.group_members import (
     READ,
     SEARCHED,
     GroupStep,
-    Member,
     cost_of_look,
-    still_tried,
 )
 from scheduler.kernel.extender import Advice, Verb
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -283,7 +281,7 @@ class GroupTrial(ClusterCopy):
 
 
 def find_victims(
-    core: EngineState, step: GroupStep, group: PodGroup, members: Sequence[Member]
+    core: EngineState, step: GroupStep, group: PodGroup, members: Sequence[Attempt]
 ) -> Steps[GroupVictims | None]:
     """Find the victims of a group that does not fit; None if its members preempt one by one.
 
@@ -294,7 +292,7 @@ def find_victims(
     Raises:
         PluginError: a shared state cannot be forked.
     """
-    plugins = members[0].attempt.framework.plugins
+    plugins = members[0].framework.plugins
     plugin: PodGroupPostFilterPlugin | None = plugins.post_filter_as(PodGroupPostFilterPlugin)
     if plugin is None:
         return None
@@ -302,7 +300,7 @@ def find_victims(
         return CONSTRAINED
     if step.is_over:
         yield
-    attempts = still_tried(members)
+    attempts = [each for each in members if not each.has_left]
     if not attempts:
         return CHANGED
     if any(core.extenders.interested_in(each.pod, Verb.FILTER) for each in attempts):
@@ -319,12 +317,12 @@ def find_victims(
 
 
 def _still_right(
-    core: EngineState, step: GroupStep, members: Sequence[Member], found: GroupVictims
+    core: EngineState, step: GroupStep, members: Sequence[Attempt], found: GroupVictims
 ) -> Search:
     """Check victims after a change: the group must fit without them, and must not with them."""
     if step.is_over:
         yield
-    attempts = still_tried(members)
+    attempts = [each for each in members if not each.has_left]
     if not attempts:
         return CHANGED
     # Those that are still on their nodes, as they are now.

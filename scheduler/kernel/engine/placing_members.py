@@ -15,7 +15,7 @@ Differs: upstream asks about one member after the other, with all earlier member
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -25,11 +25,12 @@ from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_members import (
     SEARCHED,
-    Member,
     cost_of_look,
     fails_like,
     follows,
     guarded,
+    note_permit,
+    permit,
 )
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.engine.placing import Batch, Placing
@@ -38,7 +39,6 @@ from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.extender import Answer, ExtenderError
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
-from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import GroupKey
@@ -48,11 +48,11 @@ class _Group(msgspec.Struct):
     """A group that waits for answers.
 
     Attributes:
-        members: all members.
-        asking: the attempts of members that wait for answers, or for their turn to ask.
+        members: the attempts of all members.
+        asking: the numbers of those that wait for answers, or for their turn to ask.
     """
 
-    members: list[Member]
+    members: list[Attempt]
     asking: set[int]
 
 
@@ -68,90 +68,85 @@ class GroupsAsking:
         self._calls = calls
         self._groups: dict[GroupKey, _Group] = {}
         self.ready: deque[GroupKey] = deque()
-        self._asking: dict[int, Member] = {}
-        self._under_way: Member | None = None
+        self._under_way: Attempt | None = None
         calls.on_end = self._through
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[Attempt]:
         """The members of all groups that wait."""
         return [member for group in self._groups.values() for member in group.members]
 
-    def begin(self, members: Sequence[Member]) -> bool:
+    def begin(self, members: Sequence[Attempt]) -> bool:
         """Put members into the line to ask extenders; return whether their group waits now.
 
         Members of a group that waits already join it.
         """
-        place = _place(members[0])
-        extenders = self._core.extenders
-        concerned = [each for each in members if extenders.about_nodes(each.attempt.pod)]
-        group = self._groups.get(place)
-        if not concerned and group is None:
+        place, about_nodes = _place(members[0]), self._core.extenders.about_nodes
+        concerned = [each for each in members if about_nodes(each.pod)]
+        if not concerned and place not in self._groups:
             return False
-        if group is None:
-            group = self._groups[place] = _Group([], set())
+        group = self._groups.setdefault(place, _Group([], set()))
         group.members.extend(members)
-        group.asking.update(each.attempt.id for each in concerned)
+        group.asking.update(each.id for each in concerned)
         for member in concerned:
-            self._asking[member.attempt.id] = member
-            self._calls.wait_in_line(member.attempt)
+            self._calls.wait_in_line(member)
         return True
 
-    def ask(self, attempt: Attempt) -> None:
+    def ask(self, member: Attempt) -> None:
         """Ask extenders about a member whose turn has come."""
-        member = self._asking.get(attempt.id)
-        if member is not None:
+        if self._asks(member):
             guarded(self._core, member, self._ask)
             self._note(member)
 
-    def take_ready(self) -> list[Member]:
+    def take_ready(self) -> list[Attempt]:
         """Remove the first group that has all its answers, and return its members."""
         return self._groups.pop(self.ready.popleft()).members
 
-    def _ask(self, member: Member) -> None:
-        self._core.catch_up()
-        self._calls.ask_about_nodes(member.attempt, tries_nominated=True)
+    def _asks(self, member: Attempt) -> bool:
+        group = self._groups.get(_place(member))
+        return group is not None and member.id in group.asking
 
-    def _note(self, member: Member) -> None:
+    def _ask(self, member: Attempt) -> None:
+        self._core.catch_up()
+        self._calls.ask_about_nodes(member, tries_nominated=True)
+
+    def _note(self, member: Attempt) -> None:
         """End the asking of a member that waits for no more answers; its group may be ready."""
         if not _waits(member):
-            self._calls.leave_turn(member.attempt)
-            self._through(member.attempt)
+            self._calls.leave_turn(member)
+            self._through(member)
 
     def _through(self, attempt: Attempt) -> None:
         """Record that an attempt asks no more: it has its answers, has ended, or is assumed."""
-        member = self._asking.pop(attempt.id, None)
-        if member is None:
-            return
-        place = _place(member)
-        group = self._groups[place]
-        group.asking.discard(attempt.id)
-        if not group.asking:
-            self.ready.append(place)
+        if self._asks(attempt):
+            place = _place(attempt)
+            group = self._groups[place]
+            group.asking.discard(attempt.id)
+            if not group.asking:
+                self.ready.append(place)
 
     @property
     def is_waiting(self) -> bool:
         """Whether a member of the group under way waits for an answer."""
         return self._under_way is not None and _waits(self._under_way)
 
-    def found(self, member: Member) -> Found | None:
+    def found(self, member: Attempt) -> Found | None:
         """Search a node for a member under way; None while extenders are asked."""
-        found = self._calls.search(member.attempt, member.within)
+        found = self._calls.search(member, member.within)
         if found is None:
             self._under_way = member
         return found
 
-    def asks_about_victims(self, member: Member, candidates: Sequence[Candidate]) -> bool:
+    def asks_about_victims(self, member: Attempt, candidates: Sequence[Candidate]) -> bool:
         """Ask extenders about the victims of a member; return whether an answer must be awaited."""
-        if not self._core.extenders.about_candidates(member.attempt.pod):
+        if not self._core.extenders.about_candidates(member.pod):
             return False
         self._under_way = member
-        self._calls.take_turn_at_once(member.attempt)
-        return self._calls.ask_about_candidates(member.attempt, candidates)
+        self._calls.take_turn_at_once(member)
+        return self._calls.ask_about_candidates(member, candidates)
 
-    def answered(self, attempt: Attempt, number: int, answer: Answer) -> None:
+    def answered(self, member: Attempt, number: int, answer: Answer) -> None:
         """Handle an extender's answer about a member."""
-        member = self._asking.get(attempt.id, self._under_way)
-        if member is not None and member.attempt is attempt:
+        if member is self._under_way or self._asks(member):
             guarded(self._core, member, lambda _: self._take(number, answer))
             self._note(member)
 
@@ -161,17 +156,15 @@ class GroupsAsking:
             self._calls.take(number, answer)
 
 
-def _waits(member: Member) -> bool:
+def _waits(member: Attempt) -> bool:
     """Whether an answer for a member is outstanding."""
-    attempt = member.attempt
-    if attempt.state is not AttemptState.ASKING or attempt.extender_calls is None:
+    if member.state is not AttemptState.ASKING or member.extender_calls is None:
         return False
-    return member.failure is None and bool(attempt.extender_calls.open)
+    return member.failure is None and bool(member.extender_calls.open)
 
 
-def _place(member: Member) -> GroupKey:
-    pod = member.attempt.pod
-    return pod.namespace, pod.group_name
+def _place(member: Attempt) -> GroupKey:
+    return member.pod.namespace, member.pod.group_name
 
 
 class PlacingMembers:
@@ -192,7 +185,7 @@ class PlacingMembers:
         self._placements = placements
         self._step = placements.step
 
-    def place(self, members: Sequence[Member], choice: PlacementChoice) -> Steps[PlacementChoice]:
+    def place(self, members: Sequence[Attempt], choice: PlacementChoice) -> Steps[PlacementChoice]:
         """Place one member after the other until one fails with an error.
 
         Yields between steps. If the cluster changes meanwhile, the choice may change too. Returns
@@ -225,26 +218,26 @@ class PlacingMembers:
         return choice
 
     def _give_way(
-        self, members: Sequence[Member], choice: PlacementChoice
+        self, members: Sequence[Attempt], choice: PlacementChoice
     ) -> Steps[PlacementChoice]:
         """Yield to other events; return the choice, renewed if the cluster has changed."""
         before = self._core.cluster_version
         yield
         if self._core.cluster_version == before:
             return choice
-        return self._placements.renewed(choice, [each.attempt for each in members])
+        return self._placements.renewed(choice, members)
 
-    def _takes_up(self, member: Member) -> bool:
+    def _takes_up(self, member: Attempt) -> bool:
         """Update a member to the newest version of its pod; return False if it has left."""
         if member.has_left:
             return False
-        newest = self._core.queue.get(member.attempt.pod.uid)
+        newest = self._core.queue.get(member.pod.uid)
         if newest is not None:
-            member.attempt.queued.pod_info = newest
+            member.queued.pod_info = newest
         self._step.take_up()
         return True
 
-    def _tried(self, member: Member, batch: Batch) -> Steps[Batch]:
+    def _tried(self, member: Attempt, batch: Batch) -> Steps[Batch]:
         """Try a member, and again whenever extenders have answered; return the next batch."""
         guarded(self._core, member, lambda about: self._try(about, batch))
         while self._asking.is_waiting:
@@ -257,11 +250,10 @@ class PlacingMembers:
         batch.end("pod_failed", is_placed=False)
         return Batch(self._core, within=member.within)
 
-    def _try(self, member: Member, batch: Batch) -> None:
+    def _try(self, member: Attempt, batch: Batch) -> None:
         """Assume a member on a node, or set its failure; neither while extenders are asked."""
-        core, attempt = self._core, member.attempt
-        framework, pod = attempt.framework, attempt.pod
-        start = core.stopwatch()
+        framework, pod = member.framework, member.pod
+        start = self._core.stopwatch()
         found: Found | None = batch.next_result(framework, pod)
         if found is None:
             self._step.spend(cost_of_look(pod))
@@ -270,46 +262,46 @@ class PlacingMembers:
             if found is None:
                 return
             batch.looked_at(framework, pod, found)
-        self._placing.note(attempt, found, start)
+        self._placing.note(member, found, start)
         if isinstance(found, ScheduleResult):
-            self._placing.assume(attempt, found.suggested_host, found.state)
-            self._permitted(member, *self._placing.reserve(attempt))
+            self._placing.assume(member, found.suggested_host, found.state)
+            note_permit(member, *self._placing.reserve(member))
+            self._permitted(member)
         elif isinstance(found, Failure):
             member.failure = found
         else:
             self._preempt(member, found)
 
-    def _preempt(self, member: Member, diagnosis: AttemptDiagnosis) -> None:
+    def _preempt(self, member: Attempt, diagnosis: AttemptDiagnosis) -> None:
         """Find a node and victims for a member; they are evicted only at the end of the cycle."""
-        attempt, placing = member.attempt, self._placing
-        if attempt.framework.plugins.post_filter:
+        placing = self._placing
+        if member.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
-        result, status = placing.post_filter(attempt, diagnosis)
+        result, status = placing.post_filter(member, diagnosis)
         if result is None:
-            member.failure = placing.fit_error(attempt, diagnosis, "")
+            member.failure = placing.fit_error(member, diagnosis, "")
             return
         if status.is_success and self._asking.asks_about_victims(member, result.candidates):
             return
-        failure = placing.fit_error(attempt, diagnosis, result.node_name)
+        failure = placing.fit_error(member, diagnosis, result.node_name)
         if not (status.is_success and result.node_name):
             member.failure = failure
             return
         # Reserve plugins do not run: the node is full until the victims are gone.
         member.fit_error, member.preemption = failure, result
-        placing.assume(attempt, result.node_name, diagnosis.state)
-        self._core.attempts.advance(attempt, AttemptEvent.RESERVE)
-        permit = attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod)
-        self._permitted(member, *permit)
+        placing.assume(member, result.node_name, diagnosis.state)
+        self._core.attempts.advance(member, AttemptEvent.RESERVE)
+        permit(member)
+        self._permitted(member)
 
-    def _permitted(self, member: Member, status: Status, waits: Mapping[str, float]) -> None:
-        member.note_permit(status, waits)
+    def _permitted(self, member: Attempt) -> None:
         if member.failure is not None and member.failure.is_rejection:
             # Unreserve and forget it now, so that the next members can use its room.
-            self._failures.handle_scheduling_failure(member.attempt, member.failure)
+            self._failures.handle_scheduling_failure(member, member.failure)
 
     # --- after other steps ----------------------------------------------------------------------
 
-    def still_there(self, members: Sequence[Member]) -> list[Member]:
+    def still_there(self, members: Sequence[Attempt]) -> list[Attempt]:
         """The members that did not leave between steps; Permit runs again for them."""
         stayed = [each for each in members if not each.is_gone]
         if self._step.is_first:
@@ -317,18 +309,13 @@ class PlacingMembers:
         for each in stayed:
             if each.failure is None and each.has_left:
                 # Its node was deleted or it was preempted, so it has been requeued.
-                why = each.attempt.queued.last_failure
+                why = each.queued.last_failure
                 each.failure = Failure(why, is_rejection=True)
-        placed = (each for each in stayed if each.has_place)
+        placed = (each for each in stayed if each.failure is None and each.placed is not None)
         for each in placed:
             if not each.permit.is_success:
                 continue
-            guarded(self._core, each, _permit_again)
+            guarded(self._core, each, permit)
             if each.permit.is_success:
                 break
         return stayed
-
-
-def _permit_again(member: Member) -> None:
-    attempt = member.attempt
-    member.note_permit(*attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod))

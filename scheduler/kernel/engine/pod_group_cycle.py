@@ -37,7 +37,6 @@ from scheduler.kernel.engine.group_members import (
     WAITS_FOR_VICTIMS,
     Conclusion,
     GroupStep,
-    Member,
     awaited_plugins,
     let_down,
     of_several_profiles,
@@ -90,7 +89,7 @@ class PodGroupCycle:
         self._was_seen = False
         """Whether another attempt was rejected while members were assumed."""
         self._room_keeper = room_keeper
-        self.members: Sequence[Member] = ()
+        self.members: Sequence[Attempt] = ()
         self.decided = ""
         self.asking = asking = GroupsAsking(core, placing.extender_calls)
         self.step = GroupStep()
@@ -108,7 +107,7 @@ class PodGroupCycle:
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
         order = self._core.order_of(popped[0])
         begin, profiles = self._core.attempts.begin, self._core.frameworks
-        members = [Member(begin(profiles, each, order)) for each in queued]
+        members = [begin(profiles, each, order) for each in queued]
         # 3. Members ask extenders before the cycle of their group.
         if members and self.asking.begin(members):
             return len(members)
@@ -117,15 +116,15 @@ class PodGroupCycle:
 
     def keep_room(self, attempt: Attempt, failure: Failure) -> None:
         """Search room for a single pod, in steps as for a group; then fail its attempt."""
-        member = Member(attempt, failure)
-        searching = self._room_keeper.keep(self.step, None, (member,))
-        self._go_through((member,), chain(searching, self._settle((member,))))
+        attempt.failure = failure
+        searching = self._room_keeper.keep(self.step, None, (attempt,))
+        self._go_through((attempt,), chain(searching, self._settle((attempt,))))
 
-    def _begin(self, members: Sequence[Member]) -> None:
+    def _begin(self, members: Sequence[Attempt]) -> None:
         self._room_keeper.begin(members)
         self._go_through(members, self._cycle(members))
 
-    def _go_through(self, members: Sequence[Member], steps: Iterator[None]) -> None:
+    def _go_through(self, members: Sequence[Attempt], steps: Iterator[None]) -> None:
         self.step.begin_group()
         self._was_seen, self._rejections = False, self._failures.rejections
         self.members, self._steps = members, steps
@@ -134,8 +133,8 @@ class PodGroupCycle:
         """Take the next step of the group under way; return the number of members in it."""
         if not self.members and self.asking.ready:
             here = (each for each in self.asking.take_ready() if not each.has_left)
-            self._begin(sorted(here, key=lambda each: turn_of(each.attempt.queued)))
-        self.decided = self.members[0].attempt.pod.uid if self.members else ""
+            self._begin(sorted(here, key=lambda each: turn_of(each.queued)))
+        self.decided = self.members[0].pod.uid if self.members else ""
         self.step.begin()
         # Pods that were rejected while members were assumed are moved if these members fail.
         self._was_seen |= self._rejections != self._failures.rejections
@@ -151,12 +150,12 @@ class PodGroupCycle:
         self._rejections = self._failures.rejections
         return self.step.members
 
-    def _cycle(self, members: Sequence[Member]) -> Iterator[None]:
+    def _cycle(self, members: Sequence[Attempt]) -> Iterator[None]:
         """All steps of the cycle: each ends at a yield."""
         if not members:
             return
         # 4. All members must name the same profile.
-        failure = of_several_profiles([each.attempt.pod for each in members])
+        failure = of_several_profiles([each.pod for each in members])
         if failure is not None:
             for each in members:
                 each.failure = failure
@@ -164,12 +163,12 @@ class PodGroupCycle:
             return
         # 5. Place each member if a node fits. The pops count as work of this step.
         self.step.spend(len(members))
-        known = self._known(members[0].attempt.pod)
+        known = self._known(members[0].pod)
         running = 0 if known is None else known.scheduled
-        core, start, profile = self._core, self._core.stopwatch(), members[0].attempt.pod.spec
+        core, start, profile = self._core, self._core.stopwatch(), members[0].pod.spec
         choice = PlacementChoice()
         if not any(each.has_failed for each in members):
-            choice = yield from self._placements.choose([each.attempt for each in members], known)
+            choice = yield from self._placements.choose(members, known)
             if choice.failure is None:
                 choice = yield from self._placing_members.place(members, choice)
         core.metrics.pod_groups.algorithm_duration.observe(core.stopwatch() - start)
@@ -179,7 +178,7 @@ class PodGroupCycle:
         if not members:
             return
         # The group may have been replaced or deleted in the meantime.
-        known = self._known(members[0].attempt.pod)
+        known = self._known(members[0].pod)
         (reason, message), found = yield from self._ended(members, choice, known)
         is_scheduled = reason == SCHEDULED
         is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
@@ -233,7 +232,7 @@ class PodGroupCycle:
     # --- conclusion ----------------------------------------------------------------------------
 
     def _ended(
-        self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None
+        self, members: Sequence[Attempt], choice: PlacementChoice, known: GroupMembers | None
     ) -> Steps[tuple[Conclusion, GroupVictims | None]]:
         """Search for victims of a group that does not fit, conclude, and keep room for it."""
         group = None if known is None else known.group
@@ -251,9 +250,11 @@ class PodGroupCycle:
             conclusion = yield from self._room_keeper.ended(self.step, conclusion, group, members)
         return conclusion, found
 
-    def _victims_of(self, members: Sequence[Member], group: PodGroup) -> Steps[GroupVictims | None]:
+    def _victims_of(
+        self, members: Sequence[Attempt], group: PodGroup
+    ) -> Steps[GroupVictims | None]:
         """Find the victims of the whole group; None where it fits, or a member had an error."""
-        placed = (each for each in members if each.has_place)
+        placed = (each for each in members if each.failure is None and each.placed is not None)
         is_whole = any(each.permit.is_success for each in placed)
         if is_whole or any(each.has_failed for each in members):
             return None
@@ -266,10 +267,10 @@ class PodGroupCycle:
             return found
         # No pod is evicted for a group that may not be tried now: it changed since the last check.
         is_tried = not all(each.has_left for each in members)
-        return CHANGED if not is_tried or self._core.is_held(members[0].attempt.pod) else found
+        return CHANGED if not is_tried or self._core.is_held(members[0].pod) else found
 
     def _conclude(
-        self, members: Sequence[Member], choice: PlacementChoice, found: GroupVictims | None
+        self, members: Sequence[Attempt], choice: PlacementChoice, found: GroupVictims | None
     ) -> Conclusion:
         """Decide the result of the group and of each member, without carrying it out."""
         status = None if found is None else found.status
@@ -304,24 +305,24 @@ class PodGroupCycle:
         why = message if status.message == GROUP_FAILS else status.message
         return UNSCHEDULABLE, f"{message}, {why}"
 
-    def _evict(self, members: Sequence[Member], group: PodGroup, found: GroupVictims) -> None:
+    def _evict(self, members: Sequence[Attempt], group: PodGroup, found: GroupVictims) -> None:
         """Evict the victims of a whole group."""
-        pods = [each.attempt.queued.pod_info for each in members if not each.is_gone]
+        pods = [each.queued.pod_info for each in members if not each.is_gone]
         profile, uids = pods[0].spec.scheduler_name, tuple(pod.uid for pod in pods)
         preemptor = Preemptor(group_reference(group), profile, uids)
         self._preemption_executor.evict(preemptor, found.victims)
 
-    def _awaited(self, members: Sequence[Member], choice: PlacementChoice) -> frozenset[str]:
+    def _awaited(self, members: Sequence[Attempt], choice: PlacementChoice) -> frozenset[str]:
         """The plugins whose events may help any member; rejected ones wait for other placements."""
         if choice.rows is not None:
-            of_others = self._placements.awaited_plugins([each.attempt for each in members])
+            of_others = self._placements.awaited_plugins(members)
             for each in members:
                 if each.failure is not None and each.failure.is_rejection:
                     rejectors = each.failure.unschedulable_plugins | of_others
                     each.failure = replace(each.failure, unschedulable_plugins=rejectors)
         return frozenset[str]().union(*map(awaited_plugins, members))
 
-    def _settle(self, members: Iterable[Member], *, again: bool = False) -> Iterator[None]:
+    def _settle(self, members: Iterable[Attempt], *, again: bool = False) -> Iterator[None]:
         """Start the binding cycles of members without a failure; unreserve and fail the others.
 
         With `again`, failed members are requeued with backoff, whether or not an event comes.
@@ -335,42 +336,41 @@ class PodGroupCycle:
             if member.has_left:
                 continue
             if member.failure is None:
-                self._core.waiting.deciding = member.attempt.pod.uid
-                self._failures.guarded(member.attempt, lambda: self._start(member))  # noqa: B023
+                self._core.waiting.deciding = member.pod.uid
+                self._failures.guarded(member, lambda: self._start(member))  # noqa: B023
                 self._core.waiting.deciding = ""
             else:
-                member.attempt.queued.waits_out = waits_out
+                member.queued.waits_out = waits_out
                 self._fail(member, member.failure)
                 if again:
-                    self._core.queue.try_again(member.attempt.pod.uid)
+                    self._core.queue.try_again(member.pod.uid)
 
-    def _fail(self, member: Member, failure: Failure) -> None:
+    def _fail(self, member: Attempt, failure: Failure) -> None:
         """Fail and unreserve a member, and evict the victims of its preemption."""
-        attempt = member.attempt
-        if self._core.is_held(attempt.pod):
+        if self._core.is_held(member.pod):
             # Its group is held by now: a nomination would keep room that no attempt uses.
             member.preemption = None
             failure = replace(failure, nominated_node_name="")
-        if member.preemption is not None and self._core.queue.get(attempt.pod.uid) is not None:
-            self._preemption_executor.begin(attempt.queued.pod_info, member.preemption)
-        self._failures.handle_scheduling_failure(attempt, failure, was_seen=self._was_seen)
+        if member.preemption is not None and self._core.queue.get(member.pod.uid) is not None:
+            self._preemption_executor.begin(member.queued.pod_info, member.preemption)
+        self._failures.handle_scheduling_failure(member, failure, was_seen=self._was_seen)
 
-    def _start(self, member: Member) -> None:
+    def _start(self, member: Attempt) -> None:
         """Start the binding cycle of a member, unless a Permit plugin for single pods holds it."""
-        attempt, status, timeouts = member.attempt, SUCCESS, dict[str, float]()
-        of_groups = attempt.framework.plugins.group_plugins
+        status, timeouts = SUCCESS, dict[str, float]()
+        of_groups = member.framework.plugins.group_plugins
         if member.waits_for - of_groups:
-            status, waits = attempt.framework.run_permit_plugins(attempt.cycle_state, attempt.pod)
+            status, waits = member.framework.run_permit_plugins(member.cycle_state, member.pod)
             timeouts = {name: waits[name] for name in waits.keys() - of_groups}
         # The group's own Permit plugins have nothing left to wait for.
         status = SUCCESS if status.code is Code.WAIT else status
-        self._binding.permitted(attempt, status, timeouts)
+        self._binding.permitted(member, status, timeouts)
 
     def _note(
-        self, members: Sequence[Member], attempt: GroupAttempt, wanted: tuple[str, str, str]
+        self, members: Sequence[Attempt], attempt: GroupAttempt, wanted: tuple[str, str, str]
     ) -> None:
         """Store the attempt, and write the condition of the group if it changes."""
-        groups, pod = self._core.groups, members[0].attempt.pod
+        groups, pod = self._core.groups, members[0].pod
         known = self._known(pod)
         if groups is None or known is None:
             return

@@ -22,8 +22,6 @@ from scheduler.kernel.engine.group_members import (
     WAITS_FOR_VICTIMS,
     Conclusion,
     GroupStep,
-    Member,
-    still_tried,
 )
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
@@ -49,15 +47,15 @@ class RoomKeeper:
     def _kept(self) -> KeptRoom | None:
         return self._core.states.known(KeptRoom)
 
-    def begin(self, members: Sequence[Member]) -> None:
+    def begin(self, members: Sequence[Attempt]) -> None:
         """Begin a group: drop its nominations, so that all members may use the room kept for it."""
         kept, nominator = self._kept, self._core.queue.nominator
         if kept is not None and kept.rooms():
             for each in members:
-                if kept.keeps(each.attempt.pod.uid):
-                    nominator.delete_nominated_pod_if_exists(each.attempt.pod.uid)
+                if kept.keeps(each.pod.uid):
+                    nominator.delete_nominated_pod_if_exists(each.pod.uid)
 
-    def _started(self, group: PodGroup, members: Sequence[Member]) -> None:
+    def _started(self, group: PodGroup, members: Sequence[Attempt]) -> None:
         """Free the room that was kept for a group whose members are now placed."""
         kept = self._kept
         if kept is None:
@@ -68,7 +66,7 @@ class RoomKeeper:
             turns.forget(waiter)
             if room is not None:
                 turns.room = None
-                pods = [each.attempt.queued.pod_info for each in members]
+                pods = [each.queued.pod_info for each in members]
                 kept.freed += [pod for pod in pods if pod.uid in room.places]
 
     def ended(
@@ -76,7 +74,7 @@ class RoomKeeper:
         step: GroupStep,
         conclusion: Conclusion,
         group: PodGroup,
-        members: Sequence[Member],
+        members: Sequence[Attempt],
     ) -> Steps[Conclusion]:
         """Nominate the members of a group that does not fit, if room is to be kept for it.
 
@@ -110,14 +108,14 @@ class RoomKeeper:
         return not self._core.extenders.interested_in(pod, Verb.FILTER)
 
     def keep(
-        self, step: GroupStep, group: PodGroup | None, members: Sequence[Member]
+        self, step: GroupStep, group: PodGroup | None, members: Sequence[Attempt]
     ) -> Steps[str]:
         """Nominate failed members, or a failed single pod, to room if it is their turn to have it.
 
         Returns:
             The message about the kept room, or the reason for none; empty if there is neither.
         """
-        plugin = _plugin_of(members[0].attempt)
+        plugin = _plugin_of(members[0])
         if plugin is None or self._kept is None:
             return ""
         if not all(map(self.keeps_for, _pods_of(members))):
@@ -125,14 +123,14 @@ class RoomKeeper:
         try:
             room = yield from self._room_for(plugin, step, group, members)
         except Exception as problem:  # noqa: BLE001 - members must not be lost
-            self._core.unexpected(members[0].attempt.pod.key, problem)
+            self._core.unexpected(members[0].pod.key, problem)
             room = None
         self._show_devices(self._kept)
         if room is None:
             return ""
         for each in members:
             if each.failure is not None and each.failure.is_rejection:
-                each.failure = _with_room(each.failure, each.attempt.pod.uid, room)
+                each.failure = _with_room(each.failure, each.pod.uid, room)
         return room.group_message()
 
     def _room_for(
@@ -140,7 +138,7 @@ class RoomKeeper:
         plugin: RoomForGroupPlugin,
         step: GroupStep,
         group: PodGroup | None,
-        members: Sequence[Member],
+        members: Sequence[Attempt],
     ) -> Steps[RoomReservation | None]:
         core, waiting = self._core, _pods_of(members)
         if not waiting or not plugin.has_turn(group, waiting):
@@ -150,7 +148,7 @@ class RoomKeeper:
             return room
         if step.is_over:
             yield
-        attempts = still_tried(members)
+        attempts = [each for each in members if not each.has_left]
         if not attempts:
             return None
         trial = GroupTrial(core, attempts, step, is_nominated=False, pods_end=True)
@@ -279,8 +277,8 @@ def _plugin_of(attempt: Attempt) -> RoomForGroupPlugin | None:
     return plugin
 
 
-def _pods_of(members: Sequence[Member]) -> list[PodInfo]:
-    return [each.attempt.queued.pod_info for each in members if not each.is_gone]
+def _pods_of(members: Sequence[Attempt]) -> list[PodInfo]:
+    return [each.queued.pod_info for each in members if not each.is_gone]
 
 
 def _with_room(failure: Failure, uid: str, room: RoomReservation) -> Failure:

@@ -40,7 +40,7 @@ class Stepping(Racks):
     @property
     def is_decided(self) -> bool:
         """Whether all members have a place."""
-        return all(each.attempt.placed for each in self.engine.scheduler.group_cycle.members)
+        return all(each.placed for each in self.engine.scheduler.group_cycle.members)
 
     def at_last(self) -> None:
         """All that is ready is decided, and what backs off as well."""
@@ -52,8 +52,8 @@ class Stepping(Racks):
 
     def first_node(self) -> str:
         """A node of the rack that is chosen, as far as that is known."""
-        attempts = (each.attempt for each in self.engine.scheduler.group_cycle.members)
-        placed = [each.pod.node_name for each in attempts if each.placed]
+        members = self.engine.scheduler.group_cycle.members
+        placed = [each.pod.node_name for each in members if each.placed]
         return placed[0] if placed else "n0"
 
     def node_goes(self, name: str) -> None:

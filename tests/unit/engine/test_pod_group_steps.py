@@ -231,8 +231,8 @@ class Interrupted(World):
             super()._decide()
             return
         asked = {each.attempt for each in self.driven.all(Bind)}
-        is_binding = any(each.attempt.id in asked for each in self._cycle.members)
-        self._going_on = self._cycle.members[0].attempt.pod.group_name if is_binding else ""
+        is_binding = any(each.id in asked for each in self._cycle.members)
+        self._going_on = self._cycle.members[0].pod.group_name if is_binding else ""
         self.driven.handle(Decide(self.draw.choice((1, 64))))
 
     def _has_changed(self, pod: PodInfo) -> bool:
