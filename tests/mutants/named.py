@@ -444,9 +444,8 @@ FAULTS: Final = (
     NamedFault(
         "the settings of back-off have no effect",
         "daemon/bootstrap/engine",
-        "    return BackoffSettings("
-        "config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds)",
-        "    return BackoffSettings()",
+        "BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds)",
+        "BackoffSettings()",
         _ENGINE_OF + "test_back_off_is_as_configured",
     ),
     NamedFault(

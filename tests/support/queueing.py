@@ -16,7 +16,7 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.interface import EnqueueExtensions, PreEnqueuePlugin
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.queue import QueueingHints, QueueSettings, SchedulingQueue
+from scheduler.kernel.queue import BackoffSettings, QueueingHints, SchedulingQueue
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
 from tests.support.clock import FakeClock
@@ -89,7 +89,7 @@ class QueueUnderTest:
         pre_enqueue: Mapping[str, Check] | None = None,
         *,
         profile: str = "stowage",
-        settings: QueueSettings | None = None,
+        max_in_unschedulable_seconds: float = 300.0,
         now: float = 1000.0,
         shares_rejections: Callable[[PodInfo], bool] = lambda _: False,
     ) -> None:
@@ -107,12 +107,12 @@ class QueueUnderTest:
         )
         self.metrics = framework.calls.metrics
         # The test says it, whatever the plugins are.
-        vars(framework)["shares_rejections"] = shares_rejections
+        vars(framework).update(shares_rejections=shares_rejections, sort_key=by_priority)
         self.queue = SchedulingQueue(
-            by_priority,
             QueueingHints({profile: framework}),
             self.clock,
-            settings=settings or QueueSettings(),
+            backoff=BackoffSettings(),
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
             metrics=self.counts,
         )
 

@@ -16,7 +16,7 @@ from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
-from scheduler.kernel.queue import BackoffSettings, QueueSettings
+from scheduler.kernel.queue import BackoffSettings
 from scheduler.observability.tracing import CycleTracer
 
 
@@ -40,18 +40,11 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
         changed = load_object(
             written, out_of_tree=builder.own_plugins, feature_gates=config.feature_gates
         )
-        return EngineProfiles(
-            builder.build(changed), changed.percentage_of_nodes_to_score, _backoff(changed)
-        )
+        return _profiles(changed, builder.build(changed))
 
     return Engine(
-        frameworks,
-        EngineSettings(
-            seed,
-            config.percentage_of_nodes_to_score,
-            QueueSettings(_backoff(config), max_in_unschedulable_seconds),
-            config.extenders,
-        ),
+        _profiles(config, frameworks),
+        EngineSettings(seed, max_in_unschedulable_seconds, config.extenders),
         services=builder.services,
         states=builder.states,
         kinds={watched_kind(kind).name: kind for kind in kinds_to_watch(frameworks.values())},
@@ -62,5 +55,8 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     )
 
 
-def _backoff(config: KubeSchedulerConfiguration) -> BackoffSettings:
-    return BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds)
+def _profiles(
+    config: KubeSchedulerConfiguration, frameworks: Mapping[str, Framework]
+) -> EngineProfiles:
+    backoff = BackoffSettings(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds)
+    return EngineProfiles(frameworks, config.percentage_of_nodes_to_score, backoff)

@@ -79,7 +79,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         configuration: the KubeSchedulerConfiguration in effect.
         feature_gates: the gates that are on.
         seed: the seed of the engine's random numbers.
-        max_in_unschedulable_seconds: see `QueueSettings`.
+        max_in_unschedulable_seconds: see `EngineSettings`.
         plugins: out-of-tree plugins that are enabled, each with the version of its distribution.
         started: the time of day at `clock`, in seconds since 1970.
         clock: the time of the events' clock at the start, in seconds.

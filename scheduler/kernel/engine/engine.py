@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.config.types import Extender
+from scheduler.config.types import MAX_IN_UNSCHEDULABLE_SECONDS, Extender
 from scheduler.errors import SchedulerError, encodable
 from scheduler.kernel.cache import MANY_CHANGES
 from scheduler.kernel.ends import end_if_started
@@ -17,7 +17,13 @@ from scheduler.kernel.engine import events
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempt import Attempts, Entry
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime, ProfilesOf
+from scheduler.kernel.engine.engine_state import (
+    TRACE_LINES,
+    EngineProfiles,
+    EngineState,
+    EventTime,
+    ProfilesOf,
+)
 from scheduler.kernel.engine.event_handlers import NodeEventHandlers, PodEventHandlers
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet, PluginEvent
 from scheduler.kernel.engine.failure import reference
@@ -29,16 +35,14 @@ from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.schedule_one import SchedulingLoop
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption.kept_room import KeptRoom
-from scheduler.kernel.queue import QueueingHints, QueueSettings, SchedulingQueue
+from scheduler.kernel.queue import QueueingHints, SchedulingQueue
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.tracing import CycleTracer
@@ -58,14 +62,12 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
     Attributes:
         seed: the seed of the random generator that breaks ties.
-        percentage_of_nodes_to_score: the default for profiles without one of their own.
-        queue: times of the queue.
+        max_in_unschedulable_seconds: after this time a rejected pod is tried without an event.
         extenders: webhooks that take part in decisions.
     """
 
     seed: int = 0
-    percentage_of_nodes_to_score: int = 0
-    queue: QueueSettings = QueueSettings()
+    max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
     extenders: tuple[Extender, ...] = ()
 
 
@@ -87,7 +89,7 @@ class Engine:
 
     def __init__(  # noqa: PLR0913 - what differs between a daemon, a file and a test
         self,
-        frameworks: Mapping[str, Framework],
+        profiles: EngineProfiles,
         settings: EngineSettings,
         *,
         services: PluginServices,
@@ -101,8 +103,8 @@ class Engine:
         """Make an engine that knows no cluster yet.
 
         Args:
-            frameworks: the profiles by scheduler name.
-            settings: seed and times.
+            profiles: the profiles to begin with.
+            settings: what no other configuration changes.
             services: the services that plugins see; filled in here.
             states: the shared states and listers of plugins.
             rules_of: builds the profiles of another configuration.
@@ -118,21 +120,19 @@ class Engine:
         self._rules_of = rules_of
         self.services = services
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
-        # Validation requires the same QueueSort plugin in all profiles.
-        sort_key = next(iter(frameworks.values())).sort_key
         self.core = EngineState(
-            frameworks=frameworks,
+            frameworks=profiles.frameworks,
             queue=SchedulingQueue(
-                sort_key,
-                QueueingHints(frameworks),
+                QueueingHints(profiles.frameworks),
                 time,
-                settings=settings.queue,
+                backoff=profiles.backoff,
+                max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
                 metrics=QueueMetrics(services.metrics),
             ),
             states=states,
             services=services,
             waiting=WaitingPods(self._post),
-            algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
+            algorithm=SchedulingAlgorithm(random, profiles.percentage_of_nodes_to_score),
             extenders=Extenders(settings.extenders),
             metrics=EngineMetrics(services.metrics),
             tracer=tracer,
@@ -146,9 +146,8 @@ class Engine:
         self.extender_calls = calls = PendingExtenderCalls(self.core)
         failures = FailureHandler(self.core, calls)
         self.preemption_executor = executor = PreemptionExecutor(self.core, failures)
-        self._waking = GroupWaking(self.core, executor)
         self._binding = binding = BindingCycle(self.core, calls, failures)
-        self.scheduler = SchedulingLoop(self.core, calls, failures, binding, executor, self._waking)
+        self.scheduler = SchedulingLoop(self.core, calls, failures, binding, executor)
         self._pods = pods = PodEventHandlers(self.core, failures, binding, executor)
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
         self._answered: list[PodEventHandlers | OtherEventHandlers] = [pods, *others.values()]
@@ -237,7 +236,7 @@ class Engine:
         self._is_handling = True
         self._call(self._handlers[type(event)], event)
         if core.groups is not None:
-            self._call(lambda _: self._waking.some(), event)
+            self._call(lambda _: self.scheduler.waking.some(), event)
         settled = core.waiting.settled
         turns = SETTLED_AT_ONCE
         while self._inbox or (settled and turns):
@@ -267,8 +266,9 @@ class Engine:
     @property
     def has_ready(self) -> bool:
         """Whether `Decide` would schedule a pod, or continue other work."""
-        scheduler = self.scheduler
-        return scheduler.has_turn or (self.core.queue.has_ready and not scheduler.is_blocked)
+        if self.scheduler.has_turn:
+            return True
+        return self.core.queue.has_ready and not self.scheduler.group_cycle.members
 
     def story(self, uid: str) -> list[Entry]:
         """The latest entries about a pod, oldest first; takes about a millisecond."""
@@ -322,8 +322,7 @@ class Engine:
         core.frameworks = rules.frameworks
         core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
         self._show_profiles()
-        first = next(iter(rules.frameworks.values()))
-        core.queue.configure(first.sort_key, hints, rules.backoff)
+        core.queue.configure(hints, rules.backoff)
         self._binding.plugins_changed()
         self.extender_calls.sort_anew()
         core.out.append(Configured())

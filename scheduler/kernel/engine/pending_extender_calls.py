@@ -89,7 +89,7 @@ class PendingExtenderCalls:
     def wait_in_line(self, attempt: Attempt) -> None:
         """Put an attempt in line, even if fewer than `MAX_ASKING` ask."""
         attempt.extender_calls = None
-        heappush(self._line, (self._key(attempt), attempt.id, attempt))
+        heappush(self._line, (self._core.queue.sort_key(attempt.queued), attempt.id, attempt))
         self.waiting.add(attempt.id)
         self._core.queue.in_flight.stop_collecting(attempt.pod.uid)
         self._advance(attempt, AttemptEvent.ASK, IN_LINE)
@@ -282,9 +282,6 @@ class PendingExtenderCalls:
 
         Cost: O(pods in the line).
         """
-        self._line = [(self._key(each), each.id, each) for _, _, each in self._line]
+        key = self._core.queue.sort_key
+        self._line = [(key(each.queued), each.id, each) for _, _, each in self._line]
         heapify(self._line)
-
-    def _key(self, attempt: Attempt) -> Any:
-        first = next(iter(self._core.frameworks.values()))
-        return attempt.queued.is_slow, first.sort_key(attempt.queued)

@@ -96,6 +96,11 @@ class PodGroupCycle:
         self._placements = chosen = PodGroupPlacements(core, self.step)
         self._placing_members = PlacingMembers(core, failures, placing, chosen, asking)
 
+    @property
+    def has_turn(self) -> bool:
+        """Whether the group under way may continue, or a group with all its answers may begin."""
+        return not self.asking.is_waiting if self.members else bool(self.asking.ready)
+
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin the group of a popped pod; return the number of members in this step."""
         known = self._known(first.pod_info)

@@ -35,7 +35,7 @@ class SchedulingLoop:
         scheduled: number of pods in the last step.
         group_cycle: the cycle of pod groups; for reading.
         room_keeper: keeps room for pods and groups that wait long.
-        waking: activates the members of groups; for reading.
+        waking: activates the members of groups.
     """
 
     def __init__(
@@ -45,10 +45,9 @@ class SchedulingLoop:
         failures: FailureHandler,
         binding: BindingCycle,
         executor: PreemptionExecutor,
-        waking: GroupWaking,
     ) -> None:
         self._core = core
-        self.waking = waking
+        self.waking = GroupWaking(core, executor)
         self._attempts = core.attempts
         self._extender_calls = calls
         self._failures = failures
@@ -70,20 +69,9 @@ class SchedulingLoop:
         return bool(
             self.waking.asleep
             or self._core.waiting.settled
-            or self._group_has_turn
+            or self.group_cycle.has_turn
             or (calls.waiting and calls.has_turn)
         )
-
-    @property
-    def _group_has_turn(self) -> bool:
-        """Whether the group under way may continue, or a group with all its answers may begin."""
-        groups = self.group_cycle
-        return bool(groups.members or groups.asking.ready) and not self.is_blocked
-
-    @property
-    def is_blocked(self) -> bool:
-        """Whether no pod may be popped: a member of the group under way waits for an extender."""
-        return bool(self.group_cycle.members) and self.group_cycle.asking.is_waiting
 
     def schedule(self, limit: int) -> None:
         """Continue the group under way or an attempt that may ask extenders, or else pop pods.
@@ -94,7 +82,7 @@ class SchedulingLoop:
         self.decided, self.scheduled = "", 0
         if core.waiting.settled or self.waking.asleep:
             return  # `Engine.handle` serves these first: they may free room for the next pod.
-        if self._group_has_turn:
+        if groups.has_turn:
             self.scheduled = groups.go_on()
             self.decided = groups.decided
             return
@@ -107,7 +95,8 @@ class SchedulingLoop:
         if attempt is not None:
             self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
             return
-        queued = None if self.is_blocked else core.queue.pop()
+        # A member of the group under way may wait for an extender: then no other pod is popped.
+        queued = None if groups.members else core.queue.pop()
         if queued is not None and core.is_member(queued.pod_info):
             self.decided = queued.pod_info.uid
             self.scheduled = groups.schedule(queued)

@@ -14,7 +14,6 @@ from scheduler.kernel.queue.values import (
     BackoffSettings,
     QueueCounts,
     QueuePosition,
-    QueueSettings,
 )
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "QueueCounts",
     "QueueInvariantError",
     "QueuePosition",
-    "QueueSettings",
     "QueueingHints",
     "SchedulingQueue",
 ]

@@ -25,9 +25,10 @@ run; a pod that one of them rejects goes to *unschedulable* as a gated pod inste
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from scheduler.clock import EventClock
+from scheduler.config.types import MAX_IN_UNSCHEDULABLE_SECONDS
 from scheduler.kernel.framework.events import BACKOFF_COMPLETE
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import Code
@@ -41,12 +42,9 @@ from scheduler.kernel.queue.values import (
     BACKOFF,
     UNSCHEDULABLE,
     BackoffSettings,
-    QueueSettings,
 )
 from scheduler.kernel.queue.waking import Waking
 from scheduler.observability.queue_metrics import QueueMetrics
-
-SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
 _FLUSHED_AT_ONCE: Final = 512
 """The most pods that become active at once when their backoff ends: some 5 ms."""
@@ -61,20 +59,20 @@ class QueuePlaces:
         sort_key: the order of the active queue: slow pods last, then that of the QueueSort plugin.
     """
 
-    sort_key: SortKey
+    sort_key: Callable[[QueuedPodInfo], Any]
 
     def __init__(
         self,
-        sort_key: SortKey,
         hints: QueueingHints,
         clock: EventClock,
         *,
-        settings: QueueSettings,
+        backoff: BackoffSettings,
+        max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS,
         metrics: QueueMetrics,
     ) -> None:
-        """Make an empty queue; all profiles share the QueueSort plugin of the sort key."""
+        """Make an empty queue; after so many seconds a rejected pod is tried without an event."""
         self._clock = clock
-        self._max_in_unschedulable = settings.max_in_unschedulable_seconds
+        self._max_in_unschedulable = max_in_unschedulable_seconds
         self._metrics = metrics
         self._known: dict[str, QueuedPodInfo] = {}
         """All pods that wait or are in flight, by UID."""
@@ -87,10 +85,12 @@ class QueuePlaces:
         """
         self.nominator = NominatedPods()
         self._slow = SlowPods(clock)
-        self._begin(sort_key, hints, settings.backoff)
+        self._begin(hints, backoff)
 
-    def _begin(self, sort_key: SortKey, hints: QueueingHints, backoff: BackoffSettings) -> None:
+    def _begin(self, hints: QueueingHints, backoff: BackoffSettings) -> None:
         """Make the places for waiting pods empty, with these settings."""
+        # Validation requires the same QueueSort plugin in all profiles.
+        sort_key = next(iter(hints.profiles.values())).sort_key
         self.sort_key = lambda queued: (queued.is_slow, sort_key(queued))
         self._hints = hints
         self._active = ActiveQueue(self._clock)

@@ -25,7 +25,6 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.moves import SortKey
 from scheduler.kernel.queue.queued_pods import QueuedPods
 from scheduler.kernel.queue.values import ACTIVE, UNSCHEDULABLE, BackoffSettings
 
@@ -40,7 +39,7 @@ class SchedulingQueue(QueuedPods):
     until `delete`, or until `done` without being put back. See `validate`.
     """
 
-    def configure(self, sort_key: SortKey, hints: QueueingHints, backoff: BackoffSettings) -> None:
+    def configure(self, hints: QueueingHints, backoff: BackoffSettings) -> None:
         """Replace the settings; pods keep the history of their attempts.
 
         Rejected pods are requeued with backoff, as the plugin that rejected them may be gone. The
@@ -51,7 +50,7 @@ class SchedulingQueue(QueuedPods):
         places = (self._active, now), (self._backoff, later), (self._unschedulable, later)
         for pods, strategy in places:
             self._readmission.update((each.pod_info.uid, (each, strategy)) for each in pods)
-        self._begin(sort_key, hints, backoff)
+        self._begin(hints, backoff)
         self.in_flight.record(self._hints.observe(CONFIGURATION_CHANGED, None, None))
 
     def _readmit_some(self) -> None:

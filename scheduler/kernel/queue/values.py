@@ -4,7 +4,6 @@ from typing import Final
 
 import msgspec
 
-from scheduler.config.types import MAX_IN_UNSCHEDULABLE_SECONDS
 from scheduler.kernel.framework.types import QueuedPodInfo
 
 IN_FLIGHT: Final = "inFlight"
@@ -23,14 +22,6 @@ class BackoffSettings(msgspec.Struct, frozen=True):
     initial_seconds: float = 1.0
     max_seconds: float = 10.0
     """0 turns backoff off."""
-
-
-class QueueSettings(msgspec.Struct, frozen=True):
-    """The configurable settings of the queue."""
-
-    backoff: BackoffSettings = BackoffSettings()
-    max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
-    """After this time a rejected pod is tried again without an event."""
 
 
 class QueueCounts(msgspec.Struct, frozen=True):

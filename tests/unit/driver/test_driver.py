@@ -26,6 +26,7 @@ from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import (
     Activate,
     BindFailed,
@@ -152,7 +153,7 @@ class World:
         services = make_services()
         self.engine = validating(
             Engine(
-                {"test": framework},
+                EngineProfiles({"test": framework}),
                 EngineSettings(seed=1),
                 services=services,
                 rules_of=no_other_profiles,

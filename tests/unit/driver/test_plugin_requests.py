@@ -18,6 +18,7 @@ from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.engine import EngineSettings
+from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import QueueSortPlugin, Write
@@ -150,7 +151,7 @@ class World:
         services = make_services()
         plugins = make_plugin_set([sort, plugin], profile="test", now=self.clock.monotonic)
         engine = Engine(
-            {"test": Framework(plugins)},
+            EngineProfiles({"test": Framework(plugins)}),
             EngineSettings(seed=1),
             rules_of=no_other_profiles,
             services=services,

@@ -14,7 +14,7 @@ from scheduler.config.types import Extender
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.engine import EngineSettings
-from scheduler.kernel.engine.engine_state import ProfilesOf
+from scheduler.kernel.engine.engine_state import EngineProfiles, ProfilesOf
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -166,7 +166,7 @@ class EngineUnderTest:
         )
         self.engine = validating(
             Engine(
-                {"test": framework},
+                EngineProfiles({"test": framework}),
                 EngineSettings(seed=seed, extenders=extenders),
                 services=self.services,
                 rules_of=rules_of,

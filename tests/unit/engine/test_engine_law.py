@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
@@ -27,7 +28,7 @@ from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.kernel.preemption import Evictions
-from scheduler.kernel.queue import BackoffSettings, QueueSettings
+from scheduler.kernel.queue import BackoffSettings
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
@@ -38,7 +39,7 @@ from tests.unit.engine.cluster import Cluster
 from tests.unit.engine.driven import Holds, Prepares, Room
 
 STEPS = 800
-QUICK = QueueSettings(BackoffSettings(0.5, 2.0), max_in_unschedulable_seconds=10.0)
+QUICK = BackoffSettings(0.5, 2.0)
 SERVICE = ObjectKind("Service")
 BROKEN = 3
 """A configuration that cannot be built."""
@@ -114,8 +115,8 @@ def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any
         rogue.rate = 0.0
     engine = validating(
         Engine(
-            {"test": framework},
-            EngineSettings(seed, queue=QUICK),
+            EngineProfiles({"test": framework}, backoff=QUICK),
+            EngineSettings(seed, 10.0),
             services=services,
             rules_of=no_other_profiles,
             states=states,
@@ -172,14 +173,11 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
     handle = Handle(services, watches=(BUDGETS,))
     preemption = DefaultPreemption(DefaultPreemptionArgs(100, 100), handle)
     plugins = (Room(2), preemption, Holds("Rows", 5.0), Prepares())
+    framework = Framework(make_plugin_set(plugins, profile="test"), has_extenders=bool(extenders))
     engine = validating(
         Engine(
-            {
-                "test": Framework(
-                    make_plugin_set(plugins, profile="test"), has_extenders=bool(extenders)
-                )
-            },
-            EngineSettings(seed, queue=QUICK, extenders=extenders),
+            EngineProfiles({"test": framework}, backoff=QUICK),
+            EngineSettings(seed, 10.0, extenders),
             services=services,
             rules_of=no_other_profiles,
             states=states,
@@ -237,8 +235,8 @@ def test_nobody_is_lost_while_the_configuration_changes(
     first = rules_of({"variant": 0})
     engine = validating(
         Engine(
-            first.frameworks,
-            EngineSettings(seed, queue=QUICK, extenders=extenders),
+            replace(first, backoff=QUICK),
+            EngineSettings(seed, 10.0, extenders),
             services=services,
             states=states,
             kinds={"services": SERVICE},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.kernel.queue import BackoffSettings, QueueSettings
+from scheduler.kernel.queue import BackoffSettings
 from scheduler.kernel.queue.backoff import BackoffQueue
 from tests.support.builders import make_pod_info, make_queued_pod_info
 from tests.support.clock import FakeClock
@@ -74,8 +74,7 @@ def test_pods_are_released_in_windows_of_a_second(
 
 def test_when_nothing_is_active_rejected_pods_come_early() -> None:
     """Back-off spares other pods' time; without other pods it has no use."""
-    settings = QueueSettings(max_in_unschedulable_seconds=0.0)
-    under_test = QueueUnderTest({"Fit": ()}, settings=settings)
+    under_test = QueueUnderTest({"Fit": ()}, max_in_unschedulable_seconds=0.0)
     under_test.add_rejected(make_pod_info("waiting", priority=9), "Fit")
     under_test.clock.advance(0.1)
     under_test.queue.flush_unschedulable_leftover()
@@ -95,8 +94,7 @@ def test_errors_do_not_come_early() -> None:
 
 def test_what_took_long_does_not_come_early() -> None:
     """It was rejected, and its next attempt would hold others up again; the one after may."""
-    settings = QueueSettings(max_in_unschedulable_seconds=0.0)
-    under_test = QueueUnderTest({"Fit": ()}, settings=settings)
+    under_test = QueueUnderTest({"Fit": ()}, max_in_unschedulable_seconds=0.0)
     under_test.queue.add(make_pod_info("large"))
     for took_long in (True, False):
         queued = under_test.pop()
@@ -112,8 +110,7 @@ def test_what_took_long_does_not_come_early() -> None:
 
 def test_within_a_window_the_more_important_pod_comes_first() -> None:
     """Early pops take the window that ends first, and in it the most important pod."""
-    settings = QueueSettings(max_in_unschedulable_seconds=0.0)
-    under_test = QueueUnderTest({"Fit": ()}, settings=settings, now=1000.1)
+    under_test = QueueUnderTest({"Fit": ()}, max_in_unschedulable_seconds=0.0, now=1000.1)
     for name, priority in (("low", 1), ("high", 9)):
         under_test.add_rejected(make_pod_info(name, priority=priority), "Fit")
         under_test.clock.advance(0.1)

@@ -23,7 +23,10 @@ def least_first(queued: QueuedPodInfo) -> tuple[int, float]:
 
 def hints(check: Check, *names: str) -> QueueingHints:
     gate = Gate("Gate", check, ())
-    return QueueingHints({name: make_framework(gate, profile=name) for name in names})
+    frameworks = {name: make_framework(gate, profile=name) for name in names}
+    for each in frameworks.values():
+        vars(each)["sort_key"] = least_first
+    return QueueingHints(frameworks)
 
 
 def passes(_: PodInfo) -> Status:
@@ -54,7 +57,7 @@ def gate_last(pod: PodInfo) -> Status:
 
 
 def configure(queue: SchedulingQueue, check: Check = passes, *names: str) -> None:
-    queue.configure(least_first, hints(check, *(names or ("stowage",))), BackoffSettings(2.0, 20.0))
+    queue.configure(hints(check, *(names or ("stowage",))), BackoffSettings(2.0, 20.0))
 
 
 def test_no_step_grows_with_the_pods_that_wait() -> None:
