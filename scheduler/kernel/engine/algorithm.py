@@ -143,6 +143,9 @@ class SchedulingAlgorithm:
             PluginError: a plugin failed.
         """
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
+        if not len(found.feasible_rows()):
+            # The start of the next sample moves when the attempt fails.
+            return (), False
         rows = nominated_row(found, pod, snapshot) if tries_nominated else None
         is_sample = False
         if rows is None:
