@@ -56,7 +56,11 @@ from tests.parity.generator.group_preemption import (
     make_group_preemption_case,
     make_preemption_in_racks_case,
 )
-from tests.parity.generator.group_volumes import make_volumes_case, make_volumes_topology_case
+from tests.parity.generator.group_volumes import (
+    make_volumes_case,
+    make_volumes_preemption_case,
+    make_volumes_topology_case,
+)
 from tests.parity.generator.groups import (
     make_asking_case,
     make_asking_topology_case,
@@ -86,7 +90,11 @@ WITH_EXTENDERS: Final[Makes] = {
 }
 """The same of cases with extenders."""
 WITH_CLAIMS: Final[Makes] = {GATES: make_claims_case, WITH_TOPOLOGY: make_claims_topology_case}
-WITH_VOLUMES: Final[Makes] = {GATES: make_volumes_case, WITH_TOPOLOGY: make_volumes_topology_case}
+WITH_VOLUMES: Final[Makes] = {
+    GATES: make_volumes_case,
+    WITH_TOPOLOGY: make_volumes_topology_case,
+    PREEMPTING: make_volumes_preemption_case,
+}
 PRINTED: Final = 20
 """Differences printed before only counting goes on."""
 _BATCH: Final = 100
@@ -304,9 +312,11 @@ def main() -> int:
     for option in ("topology", "preempt", "basic", "extenders", "claims", "volumes"):
         parser.add_argument(f"--{option}", action="store_true")
     arguments = parser.parse_args()
-    alone = arguments.preempt + arguments.claims + arguments.volumes
-    if alone + (arguments.basic or arguments.extenders) > 1:
-        parser.error("--preempt, --claims, --volumes and --basic or --extenders exclude each other")
+    others = arguments.claims + (arguments.basic or arguments.extenders)
+    if others + max(arguments.preempt, arguments.volumes) > 1:
+        parser.error("--preempt or --volumes, --claims, and --basic or --extenders go alone")
+    if arguments.volumes and arguments.preempt and arguments.topology:
+        parser.error("--topology --preempt goes without --volumes")
     gates = _gates(arguments)
     makes = MAKES
     if arguments.claims:

@@ -7,6 +7,7 @@ claims of pods that ran before the attempt are in use for kube-scheduler 1.36.
 from collections.abc import Callable
 
 from tests.parity.generator.draw import Draw, Object
+from tests.parity.generator.group_preemption import with_preemption
 from tests.parity.generator.groups import (
     IN_RACKS,
     add_racks,
@@ -27,6 +28,21 @@ def make_volumes_topology_case(seed: int) -> Object:
     draw = Draw(f"volumes-topology:{seed}")
     case = _case(draw, lambda draw: draw.pick(IN_RACKS))
     add_racks(draw, case["objects"], share=0.85)
+    return case
+
+
+def make_volumes_preemption_case(seed: int) -> Object:
+    """Make the case of one seed with volumes, of waiting pods and of victims, and preemption."""
+    draw = Draw(f"volumes-preemption:{seed}")
+    case = with_preemption(draw, _case(draw, lambda _: 0))
+    objects: list[Object] = case["objects"]
+    claims = [each["metadata"] for each in objects if each["kind"] == "PersistentVolumeClaim"]
+    for each in objects:
+        if each["kind"] == "Pod" and "priority" in each["spec"] and draw.maybe(0.5):
+            near = [c["name"] for c in claims if c["namespace"] == each["metadata"]["namespace"]]
+            if "nodeName" in each["spec"] and "volumes" not in each["spec"] and near:
+                claim = {"claimName": draw.pick(near)}
+                each["spec"]["volumes"] = [{"name": "held", "persistentVolumeClaim": claim}]
     return case
 
 
