@@ -87,7 +87,9 @@ class SchedulingAlgorithm:
             return Failure(too_much, is_rejection=True)
         if not snapshot.table.count:
             return NO_NODES
-        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(
+            pod, snapshot, nominated, nominated_first=within is None
+        )
         if advice is not None:
             return self._advised(framework, pod, snapshot, found, advice, within)
         rows = None
@@ -144,7 +146,9 @@ class SchedulingAlgorithm:
         Raises:
             PluginError: a plugin failed.
         """
-        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(
+            pod, snapshot, nominated, nominated_first=tries_nominated
+        )
         if not len(found.feasible_rows()):
             # The start of the next sample moves when the attempt fails.
             return (), False

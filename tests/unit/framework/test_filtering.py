@@ -675,11 +675,15 @@ def test_a_filter_fails_on_no_node_beside_a_nominated_one_that_fits(
     snapshot = make_snapshot("bad", "fits", "no")
     pod = make_pod_info("p", nominated_node_name=nominated)
 
+    find = framework.filtering.find_nodes_that_fit
+
+    with pytest.raises(PluginError, match="no such overload"):
+        find(pod, snapshot)
     if fails:
         with pytest.raises(PluginError, match="no such overload"):
-            framework.filtering.find_nodes_that_fit(pod, snapshot)
+            find(pod, snapshot, nominated_first=True)
     else:
-        found = framework.filtering.find_nodes_that_fit(pod, snapshot)
+        found = find(pod, snapshot, nominated_first=True)
         assert found.feasible_rows().tolist() == [snapshot.table.row_of["fits"]]
 
 

@@ -49,10 +49,14 @@ class Filtering:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
+        *,
+        nominated_first: bool = False,
     ) -> Feasibility:
         """Find the nodes that can take the pod, and the rejections of the others.
 
         Nominated pods of no lower priority than the pod count as running on their nodes already.
+        With `nominated_first`, the pod's own nominated node is the only one that is judged if it
+        fits and a filter fails on others.
         """
         start = self._calls.now()
         found = self._pre_filtered(pod, snapshot, self._classes.class_of(pod, snapshot))
@@ -72,7 +76,7 @@ class Filtering:
             verdicts = with_nominated_pods(attempt, alone, nominated, own_class)
             if verdicts.failures:
                 verdicts = _without_failures(verdicts, alone, nominated)
-        if verdicts.failures:
+        if verdicts.failures and nominated_first:
             verdicts = _nominated_node(attempt, nominated) or verdicts
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
