@@ -173,6 +173,7 @@ func (q *pickyQueue) PopSpecificPod(logger klog.Logger, pod *v1.Pod) *framework.
 
 func (t *trial) watch(s *realScheduler) {
 	t.realScheduler, t.decide = s, s.SchedulePod
+	s.replaceBinders(newIdleBinder)
 	s.SchedulingQueue = &pickyQueue{s.SchedulingQueue, t}
 	s.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 		return s.SchedulingQueue.PopSpecificPod(logger, t.next), nil
@@ -275,13 +276,13 @@ func (t *trial) settle() error {
 
 // schedulePod asks the scheduler, and takes the first of the nodes that are as good as its choice.
 func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state fwk.CycleState, info *framework.QueuedPodInfo) (scheduler.ScheduleResult, error) {
-	beside := state.Clone()
+	beside, start := state.Clone(), t.nextStart()
 	result, err := t.decide(ctx, fw, state, info)
 	member := t.member(info.Pod)
 	if err != nil {
 		return result, err
 	}
-	best, problem := t.asGoodAs(ctx, result.SuggestedHost, fw, beside, info.Pod)
+	best, problem := t.asGoodAs(ctx, start, result.SuggestedHost, fw, beside, info.Pod)
 	if problem != nil {
 		t.problem = problem
 		return result, err
@@ -291,10 +292,11 @@ func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state f
 	return result, nil
 }
 
-// asGoodAs returns the names of all nodes that are as good for a pod as the one that was chosen. Nodes
-// that came back whole from an extender are scored differently by it (see passExtenders).
-func (s *realScheduler) asGoodAs(ctx context.Context, chosen string, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
-	best, err := s.best(ctx, fw, state, pod)
+// asGoodAs returns the names of all nodes that are as good for a pod as the one that was chosen, where
+// the search began at an index. Nodes that came back whole from an extender are scored differently by
+// it (see passExtenders).
+func (s *realScheduler) asGoodAs(ctx context.Context, start int64, chosen string, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
+	best, err := s.best(ctx, start, fw, state, pod)
 	if err == nil && !slices.Contains(best, chosen) && !s.comeBackWhole(pod) {
 		err = fmt.Errorf("oracle: SchedulePod chose %s, the best are %v", chosen, best)
 	}
@@ -302,7 +304,7 @@ func (s *realScheduler) asGoodAs(ctx context.Context, chosen string, fw framewor
 }
 
 // best returns the names of all nodes that are as good for a pod as any.
-func (s *realScheduler) best(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
+func (s *realScheduler) best(ctx context.Context, start int64, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
 	snapshot, ok := fw.SnapshotSharedLister().(*internalcache.Snapshot)
 	if !ok {
 		return nil, fmt.Errorf("unexpected snapshot %T", fw.SnapshotSharedLister())
@@ -317,16 +319,24 @@ func (s *realScheduler) best(ctx context.Context, fw framework.Framework, state 
 		return nil, status.AsError()
 	}
 	diagnosis.UnschedulablePlugins = with
+	// The nominated node is tried first, and if it fits, no filter fails on others.
+	nominated := slices.DeleteFunc(slices.Clone(nodes), func(n fwk.NodeInfo) bool { return n.Node().Name != pod.Status.NominatedNodeName })
+	fitting, err := filterNodes(ctx, fw, state, pod, nominated, nil, &diagnosis)
+	if err == nil {
+		fitting, err = s.passExtenders(pod, fitting, &diagnosis)
+	}
+	if err == nil && len(fitting) > 0 {
+		return []string{pod.Status.NominatedNodeName}, nil
+	}
 	feasible, err := filterNodes(ctx, fw, state, pod, nodes, wanted, &diagnosis)
 	if err != nil {
 		return nil, err
 	}
+	found := s.sampled(fw, start, nodes, feasible)
 	if feasible, err = s.passExtenders(pod, feasible, &diagnosis); err != nil {
 		return nil, err
 	}
-	if nominated := pod.Status.NominatedNodeName; nominated != "" && contains(feasible, nominated) {
-		return []string{nominated}, nil
-	}
+	feasible = slices.DeleteFunc(slices.Clone(feasible), func(n fwk.NodeInfo) bool { return !contains(found, n.Node().Name) })
 	if len(feasible) == 1 {
 		return []string{feasible[0].Node().Name}, nil
 	}

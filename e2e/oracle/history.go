@@ -309,7 +309,7 @@ func (h *history) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) 
 
 // schedulePod asks the scheduler, and takes the first of the nodes that are as good as its choice.
 func (h *history) schedulePod(ctx context.Context, fw framework.Framework, state fwk.CycleState, info *framework.QueuedPodInfo) (scheduler.ScheduleResult, error) {
-	beside := state.Clone()
+	beside, start := state.Clone(), h.nextStart()
 	result, err := h.decide(ctx, fw, state, info)
 	for _, step := range h.trying.During {
 		if problem := h.happen(ctx, step); problem != nil {
@@ -322,7 +322,7 @@ func (h *history) schedulePod(ctx context.Context, fw framework.Framework, state
 	if err != nil {
 		return result, err
 	}
-	best, problem := h.asGoodAs(ctx, result.SuggestedHost, fw, beside, info.Pod)
+	best, problem := h.asGoodAs(ctx, start, result.SuggestedHost, fw, beside, info.Pod)
 	if problem != nil {
 		h.problem = problem
 		return result, err

@@ -21,6 +21,9 @@ type claimWrite struct {
 	Devices []DeviceAnswer `json:"devices"`
 	// ReservedFor are the UIDs of the pods that may use the claim.
 	ReservedFor []string `json:"reservedFor"`
+	// Config and NodeSelector are those of the allocation.
+	Config       []resourceapi.DeviceAllocationConfiguration `json:"config,omitempty"`
+	NodeSelector *v1.NodeSelector                            `json:"nodeSelector,omitempty"`
 }
 
 // claims are those that the API server holds. The history's mutex guards all of it.
@@ -287,6 +290,7 @@ func (h *history) writtenClaim(name, version string, statusOf func(*resourceapi.
 	note := claimWrite{ReservedFor: []string{}}
 	if status.Allocation != nil {
 		note.Devices = []DeviceAnswer{}
+		note.Config, note.NodeSelector = status.Allocation.Devices.Config, status.Allocation.NodeSelector
 		for _, result := range status.Allocation.Devices.Results {
 			device := deviceAnswer(result)
 			for name, amount := range result.ConsumedCapacity {

@@ -24,6 +24,8 @@ type StepAnswer struct {
 	// Evictions are the victims that the API server was asked to delete, with the condition that
 	// was written before.
 	Evictions map[string]*Condition `json:"evictions"`
+	// Start is the index at which the next search for nodes begins.
+	Start int64 `json:"start"`
 	// Devices are those in use.
 	Devices []string `json:"devices,omitempty"`
 	// Consumed is what is in use of shared devices.
@@ -86,6 +88,7 @@ func (h *history) state() StepAnswer {
 	answer := StepAnswer{
 		Pods: map[string]QueuedPod{}, Next: []string{}, Nodes: map[string][]string{}, Nominated: map[string][]string{},
 	}
+	answer.Start = h.nextStart()
 	answer.Devices, answer.Consumed = h.allocatedDevices(), h.consumedCapacity()
 	for place, pods := range map[string][]*v1.Pod{
 		"active": h.queue.PodsInActiveQ(), "backoff": h.queue.PodsInBackoffQ(), "unschedulable": h.queue.UnschedulablePods(),

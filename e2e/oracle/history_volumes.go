@@ -74,15 +74,22 @@ func nameOf(obj metav1.Object) string {
 	return obj.GetNamespace() + "/" + obj.GetName()
 }
 
-// watchVolumes has PreBind wait for steps where it would wait for a second.
-func (h *history) watchVolumes() {
-	for _, fw := range h.Profiles {
+// replaceBinders has all profiles bind volumes by what is made of their own binders.
+func (s *realScheduler) replaceBinders(replace func(volumebinding.SchedulerVolumeBinder) volumebinding.SchedulerVolumeBinder) {
+	for _, fw := range s.Profiles {
 		field := reflect.ValueOf(fw).Elem().FieldByName("pluginsMap")
 		plugins := *(*map[string]fwk.Plugin)(unsafe.Pointer(field.UnsafeAddr()))
 		if plugin, ok := plugins[names.VolumeBinding].(*volumebinding.VolumeBinding); ok {
-			plugin.Binder = &steppedBinder{plugin.Binder, h}
+			plugin.Binder = replace(plugin.Binder)
 		}
 	}
+}
+
+// watchVolumes has PreBind wait for steps where it would wait for a second.
+func (h *history) watchVolumes() {
+	h.replaceBinders(func(binder volumebinding.SchedulerVolumeBinder) volumebinding.SchedulerVolumeBinder {
+		return &steppedBinder{binder, h}
+	})
 }
 
 // steppedBinder is the scheduler's own, but for the time at which it looks whether volumes are bound.

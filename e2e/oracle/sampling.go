@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	_ "unsafe" // for what has no exported name
 
 	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -94,7 +96,30 @@ func (s *realScheduler) attempt(ctx context.Context, fw framework.Framework, pod
 		result.Error = err.Error()
 	}
 	result.Host, result.Evaluated, result.Feasible = decision.SuggestedHost, decision.EvaluatedNodes, decision.FeasibleNodes
-	// The field is private, and only it tells where the next search begins.
-	result.Next = reflect.ValueOf(s.Scheduler).Elem().FieldByName("nextStartNodeIndex").Int()
+	result.Next = s.nextStart()
 	return result, nil
+}
+
+// nextStart returns the index at which the next search begins: only a private field tells it.
+func (s *realScheduler) nextStart() int64 {
+	return reflect.ValueOf(s.Scheduler).Elem().FieldByName("nextStartNodeIndex").Int()
+}
+
+//go:linkname numFeasibleNodesToFind k8s.io/kubernetes/pkg/scheduler.(*Scheduler).numFeasibleNodesToFind
+func numFeasibleNodesToFind(s *scheduler.Scheduler, percentage *int32, count int32) int32
+
+// sampled returns those of the nodes that fit which a search from an index finds, with one worker.
+func (s *realScheduler) sampled(fw framework.Framework, start int64, nodes, feasible []fwk.NodeInfo) []fwk.NodeInfo {
+	wanted := int(numFeasibleNodesToFind(s.Scheduler, fw.PercentageOfNodesToScore(), int32(len(nodes))))
+	if len(feasible) <= wanted {
+		return feasible
+	}
+	found := []fwk.NodeInfo{}
+	for i := range nodes {
+		node := nodes[(int(start)+i)%len(nodes)]
+		if len(found) < wanted && contains(feasible, node.Node().Name) {
+			found = append(found, node)
+		}
+	}
+	return found
 }

@@ -281,10 +281,10 @@ class NamedDiskVolumeSource(ApiStruct, frozen=True):
 
 
 class AzureDiskVolumeSource(ApiStruct, frozen=True):
-    """An Azure disk."""
+    """An Azure disk; the default kind is the API server's."""
 
     disk_uri: str = msgspec.field(name="diskURI", default="")
-    kind: str | None = None
+    kind: str = "Shared"
 
 
 class CSIVolumeSource(ApiStruct, frozen=True):

@@ -68,6 +68,8 @@ def _looked_at(
         chosen = _chosen(profiles.framework_of(pod), cluster, pod)
         if theirs == ERROR and chosen[0] == 1 and "Score plugin" in answer["error"]:
             continue  # where one node fits, only people want its scores
+        if theirs == ERROR and chosen == (1, [pod.pod.status.nominated_node_name]):
+            continue  # a nominated node that fits is tried alone, but only people want the others
         if theirs != chosen:
             yield Difference(f"{pod.key} {when}", "choice", theirs, chosen)
 

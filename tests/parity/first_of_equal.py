@@ -17,8 +17,8 @@ from scheduler.kernel.snapshot import Snapshot
 class FirstOfEqual(SchedulingAlgorithm):
     """Takes the first of equally good nodes; events come while an attempt that fails is made."""
 
-    def __init__(self, meanwhile: Callable[[], None]) -> None:
-        super().__init__(Random(0))
+    def __init__(self, meanwhile: Callable[[], None], percentage: int = 0) -> None:
+        super().__init__(Random(0), percentage)
         self._meanwhile = meanwhile
 
     @override

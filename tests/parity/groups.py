@@ -8,6 +8,7 @@
     python -m tests.parity.groups --basic          # without GangScheduling: all groups are basic
     python -m tests.parity.groups --extenders      # with extenders that are asked about members
     python -m tests.parity.groups --claims         # members of a group share claims for devices
+    python -m tests.parity.groups --volumes        # pods and members have volumes
 
 Each case is a small cluster with little room. Our engine tries every pod and group once, as the
 daemon would, and the judge then tries the same units in the same order. Both take the first of
@@ -55,6 +56,11 @@ from tests.parity.generator.group_preemption import (
     make_group_preemption_case,
     make_preemption_in_racks_case,
 )
+from tests.parity.generator.group_volumes import (
+    make_volumes_case,
+    make_volumes_preemption_case,
+    make_volumes_topology_case,
+)
 from tests.parity.generator.groups import (
     make_asking_case,
     make_asking_topology_case,
@@ -84,6 +90,11 @@ WITH_EXTENDERS: Final[Makes] = {
 }
 """The same of cases with extenders."""
 WITH_CLAIMS: Final[Makes] = {GATES: make_claims_case, WITH_TOPOLOGY: make_claims_topology_case}
+WITH_VOLUMES: Final[Makes] = {
+    GATES: make_volumes_case,
+    WITH_TOPOLOGY: make_volumes_topology_case,
+    PREEMPTING: make_volumes_preemption_case,
+}
 PRINTED: Final = 20
 """Differences printed before only counting goes on."""
 _BATCH: Final = 100
@@ -135,6 +146,8 @@ class Trial(Driving):
     def __init__(self, cluster: ClusterState, asker: Any = None) -> None:
         super().__init__(cluster.engine, asker or cluster.asker)
         cluster.engine.core.algorithm = _FirstOfEqual(Random(0))
+        # Each attempt of a group is one step.
+        cluster.engine.scheduler.group_cycle.step.units = sys.maxsize
         self._keys = {pod.uid: pod.key for pod in cluster.waiting}
         self._waiting = {pod.uid: pod for pod in cluster.waiting}
         pods = cluster.engine.core.cache.pods.values()
@@ -296,13 +309,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:2000", metavar="A:B")
     parser.add_argument("--dump", type=int, metavar="SEED")
-    for option in ("topology", "preempt", "basic", "extenders", "claims"):
+    for option in ("topology", "preempt", "basic", "extenders", "claims", "volumes"):
         parser.add_argument(f"--{option}", action="store_true")
     arguments = parser.parse_args()
-    if arguments.preempt + arguments.claims + (arguments.basic or arguments.extenders) > 1:
-        parser.error("--preempt, --claims and --basic or --extenders exclude each other")
+    others = arguments.claims + (arguments.basic or arguments.extenders)
+    if others + max(arguments.preempt, arguments.volumes) > 1:
+        parser.error("--preempt or --volumes, --claims, and --basic or --extenders go alone")
+    if arguments.volumes and arguments.preempt and arguments.topology:
+        parser.error("--topology --preempt goes without --volumes")
     gates = _gates(arguments)
-    makes = WITH_CLAIMS if arguments.claims else WITH_EXTENDERS if arguments.extenders else MAKES
+    makes = MAKES
+    if arguments.claims:
+        makes = WITH_CLAIMS
+    elif arguments.volumes:
+        makes = WITH_VOLUMES
+    elif arguments.extenders:
+        makes = WITH_EXTENDERS
     with running(groups_command(gates)) as judge:
         if arguments.dump is not None:
             return _dump(judge, arguments.dump, gates, makes)

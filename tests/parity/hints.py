@@ -68,7 +68,7 @@ FAMILIES: Final = (
     "devices",
     "devices-extended",
 )
-ODD_FAMILIES: Final = ("odd", "odd-storage", "odd-devices")
+ODD_FAMILIES: Final = ("odd", "odd-storage", "odd-devices", "in-tree")
 """Families that are asked about only by name."""
 QUESTIONS: Final = 30
 PRINTED: Final = 20

@@ -501,4 +501,10 @@ def _summary(status: Object) -> Object:
             consumed = {name: str(parse(x)) for name, x in each.get("consumedCapacity", {}).items()}
             if consumed:
                 noted["consumedCapacity"] = consumed
-    return {"devices": devices, "reservedFor": [user["uid"] for user in users]}
+    found = {"devices": devices, "reservedFor": [user["uid"] for user in users]}
+    if allocation is not None and "nodeSelector" in allocation:
+        found["nodeSelector"] = allocation["nodeSelector"]
+    if allocation is not None and allocation["devices"].get("config"):
+        config = allocation["devices"]["config"]
+        found["config"] = [{key: some for key, some in each.items() if some} for each in config]
+    return found

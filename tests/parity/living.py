@@ -121,7 +121,8 @@ class Living:
         self._others = [raw for raw in case["objects"] if raw["kind"] not in kinds]
         self.profiles, cluster = load_case({**case, "objects": self._others})
         self.engine = cluster.engine
-        self.engine.core.algorithm = FirstOfEqual(self.meanwhile)
+        percentage = self.profiles.config.percentage_of_nodes_to_score
+        self.engine.core.algorithm = FirstOfEqual(self.meanwhile, percentage)
         self.units = 0
         self.tried: Object | None = None
         self.during: list[Object] | None = None

@@ -23,7 +23,10 @@ from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.histories import make_history_case
 from tests.parity.generator.history_claims import make_claims_history_case
 from tests.parity.generator.history_devices import make_devices_history_case
+from tests.parity.generator.history_extenders import make_extenders_history_case
 from tests.parity.generator.history_more import make_more_history_case
+from tests.parity.generator.history_profiles import make_profiles_history_case
+from tests.parity.generator.history_sampling import make_sampling_history_case
 from tests.parity.generator.history_volumes import make_volumes_history_case
 from tests.parity.generator.worked import WORKED, worked_case
 from tests.parity.groups import (
@@ -31,6 +34,7 @@ from tests.parity.groups import (
     MAKES,
     WITH_EXTENDERS,
     WITH_TOPOLOGY,
+    WITH_VOLUMES,
     Makes,
     groups_command,
     judged,
@@ -43,7 +47,7 @@ RECORDED = Path(__file__).parent / "recorded"
 FIRST_SEED = 1_000_000
 CASES = 40
 """Cases per family."""
-FEWER = {"odd-extenders": 20}
+FEWER = {"odd-extenders": 20, "in-tree": 20, "everything-preempts": 10}
 """Families with fewer cases."""
 SAMPLING = "sampling"
 """The file of the recorded searches among many nodes."""
@@ -58,9 +62,18 @@ GROUPS = "groups"
 """The file of the recorded attempts of single pods and pod groups."""
 ASKING = "groups-asking"
 """The same with extenders, in racks."""
+VOLUME_GROUPS = "groups-volumes"
+"""The same with volumes."""
+ALL_GROUPS: Mapping[str, tuple[Sequence[str], Makes]] = {
+    GROUPS: (GATES, MAKES),
+    ASKING: (WITH_TOPOLOGY, WITH_EXTENDERS),
+    VOLUME_GROUPS: (GATES, WITH_VOLUMES),
+}
 HISTORIES = "histories"
 """The file of the recorded histories."""
 HISTORY_CASES = 16
+FEWER_HISTORIES = {"histories-sampling": 3}
+"""Kinds of histories with fewer cases."""
 CLAIM_HISTORIES = "histories-claims"
 """The same with resource claims."""
 DEVICE_HISTORIES = "histories-devices"
@@ -69,12 +82,21 @@ VOLUME_HISTORIES = "histories-volumes"
 """The same with volumes."""
 MORE_HISTORIES = "histories-more"
 """The same with more resources and odd values."""
+PROFILE_HISTORIES = "histories-profiles"
+"""The same with several profiles, and nodes that start."""
+EXTENDER_HISTORIES = "histories-extenders"
+"""The same with extenders."""
+SAMPLING_HISTORIES = "histories-sampling"
+"""The same with samples of many nodes."""
 ALL_HISTORIES: Mapping[str, Callable[[int], Any]] = {
     HISTORIES: make_history_case,
     CLAIM_HISTORIES: make_claims_history_case,
     DEVICE_HISTORIES: make_devices_history_case,
     VOLUME_HISTORIES: make_volumes_history_case,
     MORE_HISTORIES: make_more_history_case,
+    PROFILE_HISTORIES: make_profiles_history_case,
+    EXTENDER_HISTORIES: make_extenders_history_case,
+    SAMPLING_HISTORIES: make_sampling_history_case,
 }
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
@@ -89,18 +111,15 @@ def main() -> int:
         *FAMILIES,
         WORKED_OUT,
         EXPRESSIONS,
-        GROUPS,
-        ASKING,
+        *ALL_GROUPS,
         SAMPLING,
         HINTS,
         *ALL_HISTORIES,
     ]
-    if GROUPS in families:
-        families.remove(GROUPS)
-        _record_groups(GROUPS, GATES, MAKES)
-    if ASKING in families:
-        families.remove(ASKING)
-        _record_groups(ASKING, WITH_TOPOLOGY, WITH_EXTENDERS)
+    for name, (gates, makes) in ALL_GROUPS.items():
+        if name in families:
+            families.remove(name)
+            _record_groups(name, gates, makes)
     for name, make in ALL_HISTORIES.items():
         if name in families:
             families.remove(name)
@@ -176,7 +195,7 @@ def _record_groups(name: str, gates: Sequence[str], makes: Makes) -> None:
 
 
 def _record_histories(name: str, make: Callable[[int], Any]) -> None:
-    seeds = range(FIRST_SEED, FIRST_SEED + HISTORY_CASES)
+    seeds = range(FIRST_SEED, FIRST_SEED + FEWER_HISTORIES.get(name, HISTORY_CASES))
     with running(history.history_command()) as oracle:
         lines = [
             json.dumps({"seed": seed, **case, "history": theirs}, separators=(",", ":")) + "\n"

@@ -1,7 +1,7 @@
 """Recorded attempts of single pods and pod groups end as kube-scheduler 1.36.3 ended them.
 
-They are recorded by `python -m tests.parity.record groups groups-asking`; no Go is needed to replay
-them.
+They are recorded by `python -m tests.parity.record groups groups-asking groups-volumes`; no Go is
+needed to replay them.
 """
 
 import copy
@@ -10,21 +10,16 @@ from typing import Any
 import pytest
 
 from tests.parity.extender import serving
-from tests.parity.groups import (
-    GATES,
-    WITH_TOPOLOGY,
-    answer_asking,
-    answer_groups,
-    compare_groups,
-)
-from tests.parity.record import ASKING, CASES, GROUPS, recorded_cases
+from tests.parity.groups import answer_asking, answer_groups, compare_groups
+from tests.parity.record import ALL_GROUPS, CASES, GROUPS, recorded_cases
 
 pytestmark = pytest.mark.parity
 
 
-@pytest.mark.parametrize(("name", "gates"), [(GROUPS, GATES), (ASKING, WITH_TOPOLOGY)])
-def test_recorded_attempts_end_the_same(name: str, gates: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("name", ALL_GROUPS)
+def test_recorded_attempts_end_the_same(name: str) -> None:
     """Members, hosts, texts, conditions of groups, and what holds the pods that are not tried."""
+    gates, _ = ALL_GROUPS[name]
     recorded = list(recorded_cases(name))
 
     with serving() as extenders:

@@ -91,7 +91,9 @@ class SchedulingAlgorithm:
             return Failure(too_much, is_rejection=True)
         if not snapshot.table.count:
             return NO_NODES
-        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(
+            pod, snapshot, nominated, nominated_first=within is None
+        )
         if advice is not None:
             return self._advised(framework, pod, snapshot, found, advice, within)
         rows = None
@@ -135,10 +137,12 @@ class SchedulingAlgorithm:
         nominated: NominatedPods | None,
         *,
         tries_nominated: bool,
+        evaluated: int = 0,
     ) -> tuple[tuple[str, ...], bool]:
         """The nodes that extenders filter and prioritize; none where no node fits.
 
-        With `tries_nominated` it is the nominated node alone, if it fits.
+        With `tries_nominated` it is the nominated node alone, if it fits. `evaluated` is 1 if an
+        extender gave a reason for that node before: then it counts once more for the next sample.
 
         Returns:
             Their names, and whether they are a sample: other nodes that fit are left out.
@@ -146,11 +150,16 @@ class SchedulingAlgorithm:
         Raises:
             PluginError: a plugin failed.
         """
-        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(
+            pod, snapshot, nominated, nominated_first=tries_nominated
+        )
+        if not len(found.feasible_rows()):
+            # The start of the next sample moves when the attempt fails.
+            return (), False
         rows = nominated_row(found, pod, snapshot) if tries_nominated else None
         is_sample = False
         if rows is None:
-            rows = self._sampled(found, pod, snapshot, self._percentage_in(framework))
+            rows = self._sampled(found, pod, snapshot, self._percentage_in(framework), evaluated)
             is_sample = len(rows) < len(found.feasible_rows())
         names = snapshot.table.names
         return tuple([names[row] for row in rows.tolist()]), is_sample
@@ -198,17 +207,23 @@ class SchedulingAlgorithm:
         return percentage if percentage < _ALL_NODES else 0
 
     def _sampled(
-        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, percentage: int
+        self,
+        found: Feasibility,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        percentage: int,
+        evaluated: int = 0,
     ) -> NDArray[np.intp]:
         """The feasible rows, or a sample of them if sampling is on.
 
         The sample is the first feasible rows from a rotating start in the zone-interleaved order.
+        The next start is beyond the nodes that were looked at and `evaluated` others.
         """
         rows, verdicts = found.feasible_rows(), found.verdicts
         if not percentage or verdicts is None:
             return rows
         if verdicts.rows is not None:
-            self._move_start(len(verdicts.rows), snapshot)
+            self._move_start(len(verdicts.rows) + evaluated, snapshot)
             return rows
         order = snapshot.table.node_order()
         wanted = num_feasible_nodes_to_find(len(order), percentage)
@@ -220,7 +235,7 @@ class SchedulingAlgorithm:
         if nominated is not None and nominated in rotated[looked_at:]:
             # It was evaluated before the others, and counts if it does not fit.
             looked_at += int(verdicts.first[nominated] != FEASIBLE)
-        self._move_start(looked_at, snapshot)
+        self._move_start(looked_at + evaluated, snapshot)
         return rotated[feasible_at[:wanted]]
 
     def _move_start(self, evaluated: int, snapshot: Snapshot) -> None:

@@ -128,12 +128,14 @@ class PendingExtenderCalls:
         asked = self._extenders.about_nodes(attempt.pod)
         if not asked or not core.snapshot.table.count:
             return False
+        before = attempt.extender_calls
         names, is_sample = core.algorithm.nodes_to_ask_about(
             attempt.framework,
             attempt.pod,
             core.snapshot,
             core.queue.nominator,
             tries_nominated=tries_nominated,
+            evaluated=int(before is not None and before.gave_nominated_a_reason),
         )
         if not names:
             return False

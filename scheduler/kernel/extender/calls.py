@@ -150,6 +150,11 @@ class ExtenderCalls:
         """Whether an extender rejected the nominated node, tried alone: other nodes are next."""
         return self._is_alone and not self._left
 
+    @property
+    def gave_nominated_a_reason(self) -> bool:
+        """Whether an extender gave a reason for the nominated node, tried alone."""
+        return self._is_alone and bool(self._rejected)
+
     def next_calls(self, now: float) -> list[Question]:
         """The calls to make once all have answered; none when the scheduler is to decide.
 

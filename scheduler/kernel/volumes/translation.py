@@ -180,7 +180,7 @@ def _ebs_handle(volume_id: str) -> str:
 
 
 def _azure_handle(disk: AzureDiskVolumeSource) -> str:
-    if disk.kind is not None and disk.kind.lower() != "managed":
+    if disk.kind.lower() != "managed":
         raise TranslationError(f"an Azure disk of kind {disk.kind!r} is not migrated")
     return disk.disk_uri
 

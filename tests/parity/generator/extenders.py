@@ -25,7 +25,7 @@ class AskedExtenders(Feature):
             return
         managed = draw.some(EXTENDED, 1, 2)
         cluster.extenders = [
-            _extender(draw, name, managed, draw.some(VERBS, 1, 3))
+            new_extender(draw, name, managed, draw.some(VERBS, 1, 3))
             for name in draw.some((*STRICT, *LENIENT), 1, 4)
         ]
 
@@ -40,7 +40,8 @@ class AskedAboutMembers(Feature):
         if draw.maybe(0.5):
             names[-1] = draw.pick((*STRICT, *LENIENT))
         cluster.extenders = [
-            _extender(draw, name, managed, draw.some(VERBS[:2], 1, 2)) | PATIENT for name in names
+            new_extender(draw, name, managed, draw.some(VERBS[:2], 1, 2)) | PATIENT
+            for name in names
         ]
 
 
@@ -54,7 +55,7 @@ class OddExtenders(Feature):
         managed = draw.some((*EXTENDED, DEVICE), 1, 4)
         others = draw.some((*STRICT, *LENIENT), 0, 2)
         for name in (*draw.some(ODD, 1, 2), *others):
-            extender = _extender(draw, name, [], draw.some(VERBS, 1, 3))
+            extender = new_extender(draw, name, [], draw.some(VERBS, 1, 3))
             if name in ODD and draw.maybe(0.4):
                 extender["ignorable"] = True
             if managed and draw.maybe(0.4):
@@ -69,7 +70,8 @@ class OddExtenders(Feature):
             draw.pick(cluster.extenders)["bindVerb"] = "bind"
 
 
-def _extender(draw: Draw, name: str, managed: list[str], verbs: Sequence[str]) -> Object:
+def new_extender(draw: Draw, name: str, managed: list[str], verbs: Sequence[str]) -> Object:
+    """Make an extender with these verbs; `managed` are resources of which it may take one."""
     extender: Object = {"urlPrefix": f"{PLACE}/{name}"}
     extender |= {f"{verb}Verb": verb for verb in verbs}
     extender["weight"] = draw.pick((1, 1, 2, 5, 100))

@@ -13,6 +13,7 @@ from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.errors import Halves
 from tests.parity.generator.extenders import AskedExtenders, OddExtenders
 from tests.parity.generator.feature import Feature
+from tests.parity.generator.in_tree import InTreeStorage
 from tests.parity.generator.odd import OddBudgets, OddNodes, OddPods
 from tests.parity.generator.odd_devices import OddDevices
 from tests.parity.generator.odd_profiles import OddProfiles
@@ -138,6 +139,24 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         ComparedTaints(0.8),
         Spread(0.5, configured=0.1, owned=0.2),
     ),
+    "in-tree": lambda: (
+        Queueing(0.1),
+        NodeLabels(0.75),
+        Taints(0.1),
+        InTreeStorage(0.9, configured=0.1),
+    ),
+    "everything-preempts": lambda: (
+        Queueing(0.15, gated=0.02, foreign=0.02),
+        NodeLabels(0.8),
+        Resources(0.2),
+        Taints(0.1),
+        Ports(0.15),
+        Spread(0.45, owned=0.2),
+        PodAffinity(0.45),
+        Storage(0.45),
+        Devices(0.35, asked=0.1),
+        Preemption(0.85, configured=0.1),
+    ),
     "demanding-drivers": lambda: (
         NodeLabels(0.75),
         Taints(0.1),
@@ -234,6 +253,7 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "preemption": ("--preempt",),
     "odd-preemption": ("--preempt",),
+    "everything-preempts": ("--preempt",),
     "odd-mixed": ("--preempt",),
     "extenders": ("--preempt",),
     "odd-extenders": ("--preempt",),
@@ -243,7 +263,9 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "demanding-drivers": ("--feature-gates=VolumeLimitScaling=true",),
 }
 """Flags with which the cases of a family are answered, by the oracle and by `stowage explain`."""
-PREEMPTING = frozenset({"preemption", "extenders", "odd-extenders", "odd-preemption"})
+PREEMPTING = frozenset(
+    {"preemption", "extenders", "odd-extenders", "odd-preemption", "everything-preempts"}
+)
 """Families in which pods that fit nowhere preempt; their nodes hold more pods."""
 NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)
 

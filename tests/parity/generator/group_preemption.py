@@ -17,8 +17,11 @@ IMPORTANT = 2000
 
 def make_group_preemption_case(seed: int) -> Object:
     """Make the case of one seed; the same seed always makes the same case."""
-    draw = Draw(f"group-preemption:{seed}")
-    case = make_groups_case(seed)
+    return with_preemption(Draw(f"group-preemption:{seed}"), make_groups_case(seed))
+
+
+def with_preemption(draw: Draw, case: Object) -> Object:
+    """Let more pods and groups run, and let groups that wait preempt them."""
     objects: list[Object] = case["objects"]
     nodes = [each for each in objects if each["kind"] == "Node"]
     for node in nodes:

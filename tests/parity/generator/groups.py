@@ -32,7 +32,7 @@ IN_RACKS = (2, 3, 4, 6, 6, 8, 10, 12)
 def make_topology_case(seed: int) -> Object:
     """Make the case of one seed with racks, in one of which most groups must run."""
     draw = Draw(f"topology:{seed}")
-    case = _case(draw, draw.pick(IN_RACKS), _features(draw))
+    case = make_case_with(draw, draw.pick(IN_RACKS), features_of_groups(draw))
     add_racks(draw, case["objects"], share=0.85)
     return case
 
@@ -50,24 +50,24 @@ def add_racks(draw: Draw, objects: list[Object], share: float) -> None:
 def make_groups_case(seed: int) -> Object:
     """Make the case of one seed; the same seed always makes the same case."""
     draw = Draw(f"groups:{seed}")
-    return _case(draw, 0, _features(draw))
+    return make_case_with(draw, 0, features_of_groups(draw))
 
 
 def make_asking_case(seed: int) -> Object:
     """Make the case of one seed with extenders, which are asked about members."""
     draw = Draw(f"asking:{seed}")
-    return _case(draw, 0, _asking(draw))
+    return make_case_with(draw, 0, _asking(draw))
 
 
 def make_asking_topology_case(seed: int) -> Object:
     """Make the case of one seed with extenders and racks."""
     draw = Draw(f"asking-topology:{seed}")
-    case = _case(draw, draw.pick(IN_RACKS), _asking(draw))
+    case = make_case_with(draw, draw.pick(IN_RACKS), _asking(draw))
     add_racks(draw, case["objects"], share=0.85)
     return case
 
 
-def _case(draw: Draw, nodes: int, features: list[Feature]) -> Object:
+def make_case_with(draw: Draw, nodes: int, features: list[Feature]) -> Object:
     """A case with so many nodes, or with as many as are drawn."""
     cluster = Cluster(others=new_namespaces(draw))
     count = nodes or draw.pick((1, 2, 3, 3, 4, 4, 6, 8))
@@ -103,7 +103,7 @@ def _case(draw: Draw, nodes: int, features: list[Feature]) -> Object:
     return cluster.case()
 
 
-def _features(draw: Draw) -> list[Feature]:
+def features_of_groups(draw: Draw) -> list[Feature]:
     """A few aspects of pods and nodes beside room, so that each meets groups often."""
     all_of_them = [
         Taints(0.3),

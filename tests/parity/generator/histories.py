@@ -39,10 +39,15 @@ def make_history_case(seed: int) -> Object:
     return make_case_of(seed, preemption if preemption.maybe(PREEMPTING) else None)
 
 
-def make_case_of(seed: int, preemption: Draw | None, more: Sequence[Feature] = ()) -> Object:
+def make_case_of(
+    seed: int,
+    preemption: Draw | None,
+    more: Sequence[Feature] = (),
+    nodes: tuple[int, int] = (3, 12),
+) -> Object:
     """Make the objects of one seed, without preemption if that has no draw.
 
-    `more` are further aspects of all pods and nodes.
+    `more` are further aspects of all pods and nodes; `nodes` are the least and most nodes.
     """
     draw, preempts = Draw(f"history:{seed}"), preemption is not None
     off = () if preempts else (PREEMPTION,)
@@ -50,7 +55,7 @@ def make_case_of(seed: int, preemption: Draw | None, more: Sequence[Feature] = (
     cluster = Cluster(others=new_namespaces(draw), profiles=profiles)
     kinds = {type(feature) for feature in more}
     features = [*(each for each in _features(draw) if type(each) not in kinds), *more]
-    cluster.nodes = [new_node(draw, f"n{i}") for i in range(draw.randint(3, 12))]
+    cluster.nodes = [new_node(draw, f"n{i}") for i in range(draw.randint(*nodes))]
     for feature in features:
         feature.shape_cluster(draw, cluster)
     for node in cluster.nodes:
@@ -116,7 +121,7 @@ def start_at(pod: Object, minutes: int) -> None:
 
 def shape_room(draw: Draw, node: Object) -> None:
     """Give a node little room."""
-    allocatable = node["status"]["allocatable"]
+    allocatable = node["status"].setdefault("allocatable", {})
     allocatable["cpu"] = draw.pick(ALLOCATABLE_CPU)
     allocatable["pods"] = draw.pick(ALLOCATABLE_PODS)
     node["status"]["capacity"] = dict(allocatable)

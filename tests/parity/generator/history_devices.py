@@ -14,7 +14,7 @@ from tests.parity.generator.device_requests import (
     claim_spec,
     device_classes,
 )
-from tests.parity.generator.device_slices import Habits, publish
+from tests.parity.generator.device_slices import GPU, NIC, Habits, publish
 from tests.parity.generator.devices import ADMIN_LABEL
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.histories import make_case_of
@@ -104,6 +104,7 @@ class ClaimMaker:
         spec = claim_spec(draw, self._habits, admin=self._admin, fragile=0.0)
         if draw.maybe(MODEST):
             _moderate(draw, spec["devices"])
+        _configure(draw, spec["devices"])
         for request in spec["devices"]["requests"]:
             for wanted in (request.get("exactly"), *request.get("firstAvailable", ())):
                 if (
@@ -125,6 +126,27 @@ def _moderate(draw: Draw, wanted: Object) -> None:
         each["count"] = draw.pick((1, 1, 1, 2))
         if each.pop("allocationMode", None) or each["deviceClassName"] in ("gone", "second-gpu"):
             each["deviceClassName"] = draw.pick(("gpu", "nic"))
+
+
+def _configure(draw: Draw, wanted: Object) -> None:
+    """Let a claim have settings for all its requests, or for some or parts of them."""
+    names = [request["name"] for request in wanted["requests"]]
+    parts = [
+        f"{request['name']}/{each['name']}"
+        for request in wanted["requests"]
+        for each in request.get("firstAvailable", ())
+    ]
+    settings = [
+        {"requests": draw.some((*names, *parts), 0, 2), **_setting(draw)}
+        for _ in range(draw.pick((0, 0, 0, 1, 2)))
+    ]
+    if settings:
+        wanted["config"] = settings
+
+
+def _setting(draw: Draw) -> Object:
+    parameters = {"mode": draw.pick(("fast", "slow")), "deep": {"list": [1, {"x": ""}]}}
+    return {"opaque": {"driver": draw.pick((GPU, NIC)), "parameters": parameters}}
 
 
 def _alternatives(request: Object) -> list[Object]:
@@ -155,4 +177,9 @@ def _classes(draw: Draw, *, extended: bool) -> list[Object]:
     while True:
         classes = device_classes(draw, extended=extended)
         if any(each["metadata"]["name"] == MARK for each in classes):
-            return classes
+            break
+    for each in classes:
+        settings = [_setting(draw) for _ in range(draw.pick((0, 0, 1, 2)))]
+        if settings:
+            each["spec"]["config"] = settings
+    return classes

@@ -9,14 +9,17 @@ from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.histories import make_case_of
 from tests.parity.generator.history_more import OddLives
+from tests.parity.generator.in_tree import InTreeStorage
 from tests.parity.generator.resources import Resources
-from tests.parity.generator.storage import Storage
+from tests.parity.generator.storage import DRIVER, EBS, Storage
 from tests.parity.generator.storage_changes import STORAGE_KINDS
 
 PREEMPTING = 0.3
 """The share of cases whose pods may preempt others."""
 WITH_MORE = 0.3
 """The share of cases whose pods ask for all sorts of resources, and have odd values."""
+IN_TREE = 0.3
+"""The share of cases whose volumes are of types that CSI drivers have taken over."""
 
 
 class LivingStorage(Storage):
@@ -49,6 +52,20 @@ class LivingStorage(Storage):
             spec.pop("selector", None)
 
 
+class LivingInTree(LivingStorage, InTreeStorage):
+    """The same with volumes of types that CSI drivers have taken over."""
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        super().shape_cluster(draw, cluster)
+        for node in cluster.nodes:
+            self.shape_node(draw, node)
+        for each in cluster.others:
+            if each["kind"] == "StorageClass" and draw.maybe(0.6):
+                # The controller makes volumes for these.
+                each["provisioner"] = draw.pick((DRIVER, EBS))
+
+
 def make_volumes_history_case(seed: int) -> Object:
     """Make the objects of one seed; the same seed always makes the same objects."""
     preemption = Draw(f"history with volumes and preemption:{seed}")
@@ -57,7 +74,8 @@ def make_volumes_history_case(seed: int) -> Object:
     case = make_case_of(seed, preemption if may else None, more)
     objects = case["objects"]
     cluster = Cluster(nodes=[each for each in objects if each["kind"] == "Node"])
-    storage = LivingStorage(draw.pick((0.4, 0.7, 0.9)))
+    density, is_in_tree = draw.pick((0.4, 0.7, 0.9)), Draw(f"in-tree:{seed}").maybe(IN_TREE)
+    storage = LivingInTree(density) if is_in_tree else LivingStorage(density)
     storage.shape_cluster(draw, cluster)
     for pod in objects:
         if pod["kind"] == "Pod":

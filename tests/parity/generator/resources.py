@@ -89,7 +89,7 @@ class Resources(Feature):
         if draw.maybe(0.4):
             fit["ignoredResourceGroups"] = draw.some(("example.com", "vendor.io"), 1, 1)
         if draw.maybe(0.8):
-            fit["scoringStrategy"] = _strategy(draw)
+            fit["scoringStrategy"] = scoring_strategy(draw)
         cluster.plugin_args["NodeResourcesFit"] = fit
         if draw.maybe(0.6):
             cluster.plugin_args["NodeResourcesBalancedAllocation"] = {
@@ -201,7 +201,8 @@ def _granted(draw: Draw) -> Object:
     return granted
 
 
-def _strategy(draw: Draw) -> Object:
+def scoring_strategy(draw: Draw) -> Object:
+    """Make a scoring strategy of any type, with resources and weights."""
     kind = draw.pick(("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"))
     strategy: Object = {"type": kind}
     if draw.maybe(0.7) or kind == "RequestedToCapacityRatio":

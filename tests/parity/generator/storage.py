@@ -363,13 +363,14 @@ def _inline(draw: Draw) -> Object:
                 }
             },
             {"cinder": {"volumeID": name}},
-            {"azureDisk": {"diskName": name, "diskURI": _azure(name), "kind": "Managed"}},
+            {"azureDisk": {"diskName": name, "diskURI": azure_uri(name), "kind": "Managed"}},
             {"csi": {"driver": DRIVER}},
         )
     )
 
 
-def _azure(name: str) -> str:
+def azure_uri(name: str) -> str:
+    """The URI of a disk."""
     return f"/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/{name}"
 
 

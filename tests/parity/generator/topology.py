@@ -35,7 +35,7 @@ class Spread(Feature):
             args: Object = {"defaultingType": "System"}
             if draw.maybe(0.75):
                 args["defaultingType"] = "List"
-                args["defaultConstraints"] = _constraints(draw, selector=False)
+                args["defaultConstraints"] = spread_constraints(draw, selector=False)
             cluster.plugin_args["PodTopologySpread"] = args
 
     @override
@@ -44,10 +44,11 @@ class Spread(Feature):
         if owners and draw.maybe(0.6):
             _own(draw, pod, draw.pick(owners))
         if draw.maybe(self.density):
-            pod["spec"]["topologySpreadConstraints"] = _constraints(draw, selector=True)
+            pod["spec"]["topologySpreadConstraints"] = spread_constraints(draw, selector=True)
 
 
-def _constraints(draw: Draw, *, selector: bool) -> list[Object]:
+def spread_constraints(draw: Draw, *, selector: bool) -> list[Object]:
+    """Make constraints; only those of pods have selectors."""
     constraints: dict[tuple[str, str], Object] = {}
     for _ in range(draw.pick((1, 1, 2, 3))):
         key = draw.pick(TOPOLOGY_KEYS)

@@ -212,6 +212,19 @@ def test_pods_that_name_their_nodes_move_the_start() -> None:
     assert starts == [3, 6]
 
 
+def test_nodes_that_no_extender_is_asked_about_count_once() -> None:
+    """No node fits, so no extender is asked: the attempt itself moves the start."""
+    refused = {"n001": 1, "n002": 1}
+    framework = make_framework(PreFilter("P", SUCCESS, [*refused]), ColumnFilter("F", refused))
+    algorithm, snapshot = SchedulingAlgorithm(Random(0), 1), big_snapshot(250)
+
+    asked = algorithm.nodes_to_ask_about(framework, POD, snapshot, None, tries_nominated=True)
+    algorithm.schedule_pod(framework, POD, snapshot)
+
+    assert asked == ((), False)
+    assert algorithm.next_start_node_index == 2
+
+
 def test_the_sample_follows_the_zones() -> None:
     """Zones take turns in the order of the sample."""
     snapshot = Snapshot()

@@ -226,6 +226,22 @@ def test_the_nominated_node_is_tried_alone() -> None:
             assert [bind.node for bind in engine.all(Bind)] == ["b"]
 
 
+@pytest.mark.parametrize(("reasons", "start"), [({}, 100), ({"n1": "full"}, 101)])
+def test_a_nominated_node_with_a_reason_counts_once_more(
+    reasons: dict[str, str], start: int
+) -> None:
+    """For the start of the next sample, as upstream counts the nodes that have a reason."""
+    engine = Asking(FILTERS, nodes=tuple(f"n{number}" for number in range(120)))
+    algorithm = engine.engine.core.algorithm
+    algorithm.percentage_of_nodes_to_score = 10
+    engine.add(nominated_node_name="n1")
+
+    engine.say(Filtered((), reasons))
+
+    assert len(engine.nodes_asked()) == 100
+    assert algorithm.next_start_node_index == start
+
+
 def test_a_nominated_node_that_is_the_only_one_is_asked_about_twice() -> None:
     """Among all nodes it is one of them: if it does not pass again, the attempt is over."""
     engine = Asking(FILTERS, nodes=("b",))

@@ -660,6 +660,33 @@ def test_a_filter_that_fails_is_not_reached_where_nominated_pods_are_in_the_way(
     assert text == "0/1 nodes are available: 1 full."
 
 
+@pytest.mark.parametrize(("nominated", "fails"), [("fits", False), ("no", True), ("bad", True)])
+def test_a_filter_fails_on_no_node_beside_a_nominated_one_that_fits(
+    nominated: str, fails: bool
+) -> None:
+    """Upstream tries that node first, and others only if the pod does not fit there."""
+
+    def judge(node: NodeInfo) -> Status:
+        if node.name == "bad":
+            raise LookupError("no such overload")
+        return SUCCESS if node.name == "fits" else unschedulable("no")
+
+    framework = make_framework(NodeFilter("F", judge))
+    snapshot = make_snapshot("bad", "fits", "no")
+    pod = make_pod_info("p", nominated_node_name=nominated)
+
+    find = framework.filtering.find_nodes_that_fit
+
+    with pytest.raises(PluginError, match="no such overload"):
+        find(pod, snapshot)
+    if fails:
+        with pytest.raises(PluginError, match="no such overload"):
+            find(pod, snapshot, nominated_first=True)
+    else:
+        found = find(pod, snapshot, nominated_first=True)
+        assert found.feasible_rows().tolist() == [snapshot.table.row_of["fits"]]
+
+
 class FailingOnce(ColumnFilter):
     """Fails the first time."""
 

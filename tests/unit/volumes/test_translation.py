@@ -102,6 +102,7 @@ def test_driver_and_handle(
         pytest.param(GCE, {ZONE: "a__b"}, id="GCE zones of no region"),
         pytest.param(GCE, {ZONE: "us-a-1__eu-b-1"}, id="GCE zones of two regions"),
         pytest.param({"azureDisk": {"diskURI": "/d", "kind": "Dedicated"}}, {}, id="Azure"),
+        pytest.param({"azureDisk": {"diskURI": "/d"}}, {}, id="Azure, of the default kind"),
     ],
 )
 def test_volumes_without_a_counterpart(source: dict[str, Any], labels: dict[str, str]) -> None:

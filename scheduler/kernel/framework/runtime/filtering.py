@@ -49,10 +49,14 @@ class Filtering:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
+        *,
+        nominated_first: bool = False,
     ) -> Feasibility:
         """Find the nodes that can take the pod, and the rejections of the others.
 
         Nominated pods of no lower priority than the pod count as running on their nodes already.
+        With `nominated_first`, the pod's own nominated node is the only one that is judged if it
+        fits and a filter fails on others.
         """
         start = self._calls.now()
         found = self._pre_filtered(pod, snapshot, self._classes.class_of(pod, snapshot))
@@ -72,6 +76,8 @@ class Filtering:
             verdicts = with_nominated_pods(attempt, alone, nominated, own_class)
             if verdicts.failures:
                 verdicts = _without_failures(verdicts, alone, nominated)
+        if verdicts.failures and nominated_first:
+            verdicts = _nominated_node(attempt, nominated) or verdicts
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
         found.verdicts = verdicts
@@ -230,6 +236,21 @@ def _without_failures(verdicts: Verdicts, alone: Verdicts, nominated: NominatedP
     first, bits = verdicts.first.copy(), verdicts.bits.copy()
     first[left], bits[left] = again.first, again.bits
     return Verdicts(first, bits, alone.rows, attempt, again.failures)
+
+
+def _nominated_node(attempt: FilterAttempt, nominated: NominatedPods | None) -> Verdicts | None:
+    """Judge the pod's own nominated node alone; None if it does not fit.
+
+    Upstream tries it first: if it fits, no filter runs, and none fails, on other nodes.
+    """
+    pod = attempt.pod
+    row = attempt.snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
+    if row is None:
+        return None
+    alone = attempt.verdicts(np.array([row], np.intp))
+    if nominated:
+        alone = with_nominated_pods(attempt, alone, nominated)
+    return alone if len(alone.feasible_rows()) else None
 
 
 def _absent_status(
