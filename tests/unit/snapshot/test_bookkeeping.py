@@ -539,7 +539,8 @@ def test_kinds_are_numbered_anew_once_most_have_no_pods(gone: int, epoch: int) -
     kinds, stays = PodKinds(), make_pod_info("stays")
     numbers = [kinds.number_of(stays)]
     numbers += [
-        kinds.number_of(make_pod_info("goes", labels={"number": str(i)})) for i in range(gone)
+        kinds.number_of(make_pod_info("goes", labels={"of the numbering": str(i)}))
+        for i in range(gone)
     ]
     asked: list[object] = []
     assert kinds.kind(0) is stays.kind

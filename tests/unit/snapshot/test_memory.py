@@ -195,7 +195,7 @@ def test_values_that_are_used_keep_their_numbers() -> None:
 def test_kinds_without_pods_are_numbered_anew() -> None:
     """Once most have no pods any more. What was worked out by number is void then."""
     kinds, stays = PodKinds(), make_pod_info("stays")
-    goes = [make_pod_info("goes", labels={"number": str(i)}) for i in range(2000)]
+    goes = [make_pod_info("goes", labels={"of the renumbering": str(i)}) for i in range(2000)]
     last = [kinds.number_of(pod) for pod in (*goes, stays)][-1]
     column = kinds.column("key", lambda kind: float(len(kind.labels)))
 
