@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.answers.model import DeviceTaken
-from scheduler.kernel.devices.search import AllocationError
+from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.framework.runtime import Feasibility, Framework
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.kernel.snapshot import Snapshot

@@ -16,19 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.devices import MAX_ALTERNATIVES, AllocationResult, ResourceClaim
+from scheduler.kernel.devices.candidates import (
+    AllocationError,
+    OutOfStepsError,
+    SelectorFailedError,
+)
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.layout_keys import DevicesOfLayouts
 from scheduler.kernel.devices.places import Area, Layout, Places
 from scheduler.kernel.devices.plan import AllocationPlan
 from scheduler.kernel.devices.pools import Rows
 from scheduler.kernel.devices.results import AllocatedDevice, allocation_of
-from scheduler.kernel.devices.search import (
-    AllocationError,
-    OutOfStepsError,
-    Pick,
-    Search,
-    SelectorFailedError,
-)
+from scheduler.kernel.devices.search import Pick, Search
 from scheduler.kernel.devices.usage import Usage
 
 ALLOCATABLE: Final = 0

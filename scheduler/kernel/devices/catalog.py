@@ -14,13 +14,13 @@ from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, 
 from scheduler.api.limits import exceeded_limit_of_claims
 from scheduler.kernel.cel import TRUE
 from scheduler.kernel.devices.allocator import Allocator
+from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.devices.constraints import Attributes
 from scheduler.kernel.devices.counts import DeviceCounting, DeviceCounts
 from scheduler.kernel.devices.findings import Examination, Findings
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Places
 from scheduler.kernel.devices.plan import AllocationPlan, key_of, plan_of, selectors_of_class
-from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.devices.selectors import Compile, Selectors
 from scheduler.kernel.devices.table import SliceTable, slices_like
 from scheduler.kernel.devices.usage import Usage

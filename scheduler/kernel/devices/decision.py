@@ -24,6 +24,7 @@ from scheduler.kernel.devices.allocator import (
     TIMED_OUT,
     Allocator,
 )
+from scheduler.kernel.devices.candidates import AllocationError, OutOfStepsError
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.claim_writes import seconds_of
 from scheduler.kernel.devices.conditions import EVERYWHERE, NodePredicate, condition_of
@@ -44,7 +45,6 @@ from scheduler.kernel.devices.results import (
     PodAllocation,
     alternatives_score,
 )
-from scheduler.kernel.devices.search import AllocationError, OutOfStepsError
 from scheduler.kernel.framework.interface import Bits, Scores
 from scheduler.kernel.snapshot import Rows, Snapshot
 

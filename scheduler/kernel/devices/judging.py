@@ -13,13 +13,7 @@ import numpy as np
 from scheduler.api.devices import DeviceTaint
 from scheduler.api.objects import Taint
 from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE
-from scheduler.kernel.devices.capacities import Amounts, CapacityShare, fit, shares_of
-from scheduler.kernel.devices.columns import Consumed
-from scheduler.kernel.devices.constraints import Attributes, ValueColumn
-from scheduler.kernel.devices.places import Layout
-from scheduler.kernel.devices.plan import AllocationPlan, RequestData
-from scheduler.kernel.devices.pools import NO_ROWS, CounterTable, Rows
-from scheduler.kernel.devices.search import (
+from scheduler.kernel.devices.candidates import (
     BLOCKED,
     FAILING,
     SKIPPED,
@@ -28,6 +22,12 @@ from scheduler.kernel.devices.search import (
     CandidateDevices,
     CandidatePool,
 )
+from scheduler.kernel.devices.capacities import Amounts, CapacityShare, fit, shares_of
+from scheduler.kernel.devices.columns import Consumed
+from scheduler.kernel.devices.constraints import Attributes, ValueColumn
+from scheduler.kernel.devices.places import Layout
+from scheduler.kernel.devices.plan import AllocationPlan, RequestData
+from scheduler.kernel.devices.pools import NO_ROWS, CounterTable, Rows
 from scheduler.kernel.devices.selectors import Codes, Selectors
 from scheduler.kernel.devices.usage import UNTOUCHED, Usage
 from scheduler.kernel.snapshot import Mask

@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.kernel.devices.candidates import UNKNOWN, USABLE
 from scheduler.kernel.devices.constraints import MISSING
 from scheduler.kernel.devices.judging import Judging, may_be_taken
 from scheduler.kernel.devices.places import Area, Layout
 from scheduler.kernel.devices.plan import AllocationPlan
 from scheduler.kernel.devices.pools import NO_ROWS, Rows
-from scheduler.kernel.devices.search import UNKNOWN, USABLE
 from scheduler.kernel.devices.selectors import Codes
 from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.snapshot import Mask

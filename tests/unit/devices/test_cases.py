@@ -15,9 +15,9 @@ from scheduler.kernel.devices.allocator import (
     NOT_ALLOCATABLE,
     TIMED_OUT,
 )
+from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.results import alternatives_score
-from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.claims import (
     DRIVER,

@@ -17,9 +17,9 @@ from scheduler.kernel.devices import (
     selectors,
 )
 from scheduler.kernel.devices.allocator import ALLOCATABLE, FAILED, NOT_ALLOCATABLE
+from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.columns import DeviceColumns
-from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.snapshot import interning
 from tests.support.claims import (
     DRIVER,

@@ -8,8 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from scheduler.api.devices import AllocationResult, Device, ResourceClaim, ResourceSlice
 from scheduler.kernel.devices.allocator import ALLOCATABLE, FAILED, INVALID_POOLS, NOT_ALLOCATABLE
+from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.devices.catalog import Devices
-from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.devices.table import slices_like
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.claims import (

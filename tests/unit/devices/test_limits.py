@@ -8,8 +8,8 @@ from scheduler.api.devices import ResourceClaim
 from scheduler.api.limits import MAX_ATTRIBUTES, MAX_DEVICE_REQUESTS, MAX_SELECTORS
 from scheduler.kernel.cel import Program, compile_expression
 from scheduler.kernel.devices.allocator import ALLOCATABLE
+from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.devices.catalog import Devices
-from scheduler.kernel.devices.search import AllocationError
 from tests.support.claims import (
     a_claim,
     a_class,

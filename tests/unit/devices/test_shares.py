@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.kernel.devices.allocator import ALLOCATABLE, FAILED, NOT_ALLOCATABLE
-from scheduler.kernel.devices.search import AllocationError
+from scheduler.kernel.devices.candidates import AllocationError
 from tests.support.claims import (
     DRIVER,
     a_claim,

@@ -21,8 +21,8 @@ from scheduler.daemon.client.turns import Place
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.errors import RequestError
+from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
-from scheduler.kernel.devices.search import AllocationError
 from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE, CycleState
 from scheduler.kernel.framework.events import ActionType, EventResource, ObjectKind, QueueingHint
 from scheduler.kernel.framework.interface import Write
