@@ -19,14 +19,12 @@ from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
 from bench.decisions.explain_devices import devices_in_use
-from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
-from scheduler.api.objects import (
-    Namespace,
-    Node,
-    ObjectMeta,
-    Pod,
+from scheduler.api.disruption_budgets import (
+    DisruptionBudget,
     PodDisruptionBudget,
+    disruption_budget,
 )
+from scheduler.api.objects import Namespace, Node, ObjectMeta, Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.clock import SystemClock

@@ -4,7 +4,8 @@ Source: k8s.io/api resource/v1beta2 types.go (DeviceTaintRule, v0.36).
 """
 
 from scheduler.api.devices import DeviceTaint
-from scheduler.api.objects import ApiStruct, ObjectMeta
+from scheduler.api.objects import ObjectMeta
+from scheduler.api.wire import ApiStruct
 
 
 class DeviceTaintSelector(ApiStruct, frozen=True):

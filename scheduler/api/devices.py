@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from scheduler.api.objects import AnnotatedMeta, ApiStruct, NodeSelector, ObjectMeta, Quantity
+from scheduler.api.objects import AnnotatedMeta, NodeSelector, ObjectMeta, Quantity
+from scheduler.api.wire import ApiStruct
 
 EXACT_COUNT: Final = "ExactCount"
 ALL: Final = "All"

@@ -1,24 +1,19 @@
-"""The Kubernetes objects Stowage reads, with only the fields that scheduling reads.
+"""Pods, nodes and namespaces, with only the fields that scheduling reads.
 
-Every type decodes straight from the bytes of the API server; unknown fields are ignored. Objects
-are immutable and hold no cycles, so the garbage collector need not look at them (`gc=False`). Field
-names are upstream's in Python spelling, JSON names are upstream's.
-
-Source: k8s.io/api core/v1, apps/v1, policy/v1 types.go (v0.36).
+Source: k8s.io/api core/v1 types.go (v0.36).
 """
 
 from typing import Final, TypeAlias
 
 import msgspec
 
+from scheduler.api.volume_sources import Volume
+from scheduler.api.wire import ApiStruct
+
 Quantity: TypeAlias = str | int | float
 """A resource quantity as written: `"100m"`, `"2Gi"`, or a bare number in hand-written files."""
 
 ResourceList: TypeAlias = dict[str, Quantity]
-
-
-class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Common settings of every wire type."""
 
 
 # --- metadata -----------------------------------------------------------------------------------
@@ -234,94 +229,6 @@ class Container(ApiStruct, frozen=True):
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
 
-class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
-    """A reference to a claim in the pod's namespace."""
-
-    claim_name: str = ""
-    read_only: bool = False
-
-
-class EphemeralVolumeSource(ApiStruct, frozen=True):
-    """A generic ephemeral volume; its claim is `<pod>-<volume>`, its template is not read."""
-
-
-class GCEPersistentDiskVolumeSource(ApiStruct, frozen=True):
-    """An inline disk, one writer or many readers."""
-
-    pd_name: str = ""
-    read_only: bool = False
-
-
-class AWSElasticBlockStoreVolumeSource(ApiStruct, frozen=True):
-    """An inline disk for one pod."""
-
-    volume_id: str = msgspec.field(name="volumeID", default="")
-
-
-class ISCSIVolumeSource(ApiStruct, frozen=True):
-    """An inline disk, one writer or many readers."""
-
-    iqn: str = ""
-    read_only: bool = False
-
-
-class RBDVolumeSource(ApiStruct, frozen=True):
-    """An inline disk, one writer or many readers."""
-
-    monitors: tuple[str, ...] = ()
-    pool: str = "rbd"
-    image: str = ""
-    read_only: bool = False
-
-
-class NamedDiskVolumeSource(ApiStruct, frozen=True):
-    """A Cinder or Portworx volume."""
-
-    volume_id: str = msgspec.field(name="volumeID", default="")
-
-
-class AzureDiskVolumeSource(ApiStruct, frozen=True):
-    """An Azure disk; the default kind is the API server's."""
-
-    disk_uri: str = msgspec.field(name="diskURI", default="")
-    kind: str = "Shared"
-
-
-class CSIVolumeSource(ApiStruct, frozen=True):
-    """A CSI ephemeral volume, whose lifetime is that of the pod."""
-
-    driver: str = ""
-
-
-class UnreadVolumeSource(ApiStruct, frozen=True):
-    """A volume source of which scheduling reads only the presence."""
-
-
-class ImageVolumeSource(ApiStruct, frozen=True):
-    """An OCI image mounted as a volume."""
-
-    reference: str = ""
-
-
-class Volume(ApiStruct, frozen=True):
-    """A volume; sources that scheduling does not read decode to none."""
-
-    name: str = ""
-    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
-    iscsi: ISCSIVolumeSource | None = None
-    rbd: RBDVolumeSource | None = None
-    cinder: NamedDiskVolumeSource | None = None
-    portworx_volume: NamedDiskVolumeSource | None = None
-    azure_disk: AzureDiskVolumeSource | None = None
-    azure_file: UnreadVolumeSource | None = None
-    vsphere_volume: UnreadVolumeSource | None = None
-    csi: CSIVolumeSource | None = None
-    image: ImageVolumeSource | None = None
-
-
 class PodSchedulingGate(ApiStruct, frozen=True):
     """A gate that keeps a pod out of the queue."""
 
@@ -425,6 +332,15 @@ class Pod(ApiStruct, frozen=True):
     """`spec.resourceClaims`, which may name claims of its own."""
 
 
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Whether the pod has ended: it uses no resources and needs no node."""
+    return pod.status.phase in (SUCCEEDED, FAILED)
+
+
 # --- nodes --------------------------------------------------------------------------------------
 
 
@@ -466,80 +382,10 @@ class Node(ApiStruct, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-# --- namespaces, and objects that select pods -----------------------------------------------------
+# --- namespaces ---------------------------------------------------------------------------------
 
 
 class Namespace(ApiStruct, frozen=True):
     """A namespace; affinity terms select namespaces by label."""
 
     metadata: ObjectMeta
-
-
-class ServiceSpec(ApiStruct, frozen=True):
-    """The selector of a Service."""
-
-    selector: dict[str, str] = {}
-
-
-class Service(ApiStruct, frozen=True):
-    """A Service or a ReplicationController: both select by equality."""
-
-    metadata: ObjectMeta
-    spec: ServiceSpec = ServiceSpec()
-
-
-ReplicationController = Service
-
-
-class WorkloadSpec(ApiStruct, frozen=True):
-    """The selector of a ReplicaSet or StatefulSet."""
-
-    selector: LabelSelector | None = None
-
-
-class Workload(ApiStruct, frozen=True):
-    """A ReplicaSet or a StatefulSet."""
-
-    metadata: ObjectMeta
-    spec: WorkloadSpec = WorkloadSpec()
-
-
-ReplicaSet = Workload
-StatefulSet = Workload
-
-# --- objects that limit evictions ----------------------------------------------------------------
-
-
-class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
-    """The selector of the pods that the budget protects."""
-
-    selector: LabelSelector | None = None
-
-
-class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
-    """The disruptions that the disruption controller allows at present.
-
-    Attributes:
-        disruptions_allowed: evictions that are left.
-        disrupted_pods: by name of a pod, the time of an eviction that is counted already.
-    """
-
-    disruptions_allowed: int = 0
-    disrupted_pods: dict[str, str | None] = {}
-
-
-class PodDisruptionBudget(ApiStruct, frozen=True):
-    """policy/v1 PodDisruptionBudget."""
-
-    metadata: ObjectMeta
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
-    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
-
-
-SUCCEEDED: Final = "Succeeded"
-FAILED: Final = "Failed"
-
-
-def is_terminal(pod: Pod) -> bool:
-    """Whether the pod has ended: it uses no resources and needs no node."""
-    return pod.status.phase in (SUCCEEDED, FAILED)

@@ -13,14 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import force_setattr
 
-from scheduler.api.objects import (
-    ApiStruct,
-    ObjectMeta,
-    Pod,
-    PodAnnotations,
-    PodMeta,
-    PodSchedulingGroup,
-)
+from scheduler.api.objects import ObjectMeta, Pod, PodAnnotations, PodMeta, PodSchedulingGroup
 from scheduler.api.pod_groups import (
     MODE_POD,
     MODE_POD_GROUP,
@@ -32,6 +25,7 @@ from scheduler.api.pod_groups import (
     UpstreamPodGroup,
     pod_group_of,
 )
+from scheduler.api.wire import ApiStruct
 
 PodT = TypeVar("PodT", bound=Pod)
 

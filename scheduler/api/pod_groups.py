@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from scheduler.api.objects import ApiStruct, ObjectMeta
+from scheduler.api.objects import ObjectMeta
+from scheduler.api.wire import ApiStruct
 
 V1ALPHA2: Final = "scheduling.k8s.io/v1alpha2"
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"

@@ -21,12 +21,12 @@ from scheduler.api.objects import (
     PodResourceClaim,
     PodSpec,
     PodStatus,
-    Volume,
     controller_of,
 )
 from scheduler.api.pod_shape import DEVICES, OWN_FIELDS, VOLUMES, PodShape
 from scheduler.api.quantity import QuantityError
 from scheduler.api.selectors import SelectorError
+from scheduler.api.volume_sources import Volume
 
 _RESIZE_PENDING: Final = "PodResizePending"
 _KEPT_CONDITIONS: Final = frozenset({"PodScheduled", _RESIZE_PENDING, "DisruptionTarget"})

@@ -9,20 +9,16 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.api.objects import (
-    AnnotatedMeta,
-    ApiStruct,
+from scheduler.api.objects import AnnotatedMeta, LabelSelector, NodeSelector, ObjectMeta, Quantity
+from scheduler.api.quantity import QuantityError, parse
+from scheduler.api.volume_sources import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     GCEPersistentDiskVolumeSource,
-    LabelSelector,
     NamedDiskVolumeSource,
-    NodeSelector,
-    ObjectMeta,
-    Quantity,
     UnreadVolumeSource,
 )
-from scheduler.api.quantity import QuantityError, parse
+from scheduler.api.wire import ApiStruct
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"

@@ -16,7 +16,6 @@ import msgspec
 
 from scheduler.api.objects import (
     AnnotatedMeta,
-    ApiStruct,
     LabelSelector,
     NodeSelector,
     ObjectMeta,
@@ -35,6 +34,7 @@ from scheduler.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from scheduler.api.wire import ApiStruct
 
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"

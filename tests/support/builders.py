@@ -32,9 +32,9 @@ from scheduler.api.objects import (
     Taint,
     Toleration,
     TopologySpreadConstraint,
-    Volume,
 )
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.volume_sources import Volume
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
 

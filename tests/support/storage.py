@@ -12,8 +12,6 @@ from scheduler.api.objects import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     ObjectMeta,
-    PersistentVolumeClaimVolumeSource,
-    Volume,
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import (
@@ -27,6 +25,7 @@ from scheduler.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from scheduler.api.volume_sources import PersistentVolumeClaimVolumeSource, Volume
 from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
 from scheduler.kernel.volumes.catalog import (
     CLAIM,

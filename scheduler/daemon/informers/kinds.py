@@ -10,20 +10,14 @@ from typing_extensions import override
 
 from scheduler.api.device_taint_rules import DeviceTaintRule
 from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
-from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
+from scheduler.api.disruption_budgets import (
+    DisruptionBudget,
+    PodDisruptionBudget,
+    disruption_budget,
+)
 from scheduler.api.nodes import checked_node
 from scheduler.api.nulls import without_nulls
-from scheduler.api.objects import (
-    Namespace,
-    Node,
-    ObjectMeta,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from scheduler.api.objects import Namespace, Node, ObjectMeta, Pod
 from scheduler.api.pod_group_apis import (
     SCHEDULER_PLUGINS,
     V1ALPHA3,
@@ -51,6 +45,7 @@ from scheduler.api.storage import (
     checked_capacity,
 )
 from scheduler.api.storage_wire import ClaimWire, VolumeWire, claim_from_wire, volume_from_wire
+from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.informers.wire import CHANGES, DELETED
 from scheduler.kernel.framework.events import (

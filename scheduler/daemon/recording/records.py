@@ -17,14 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.disruption_budgets import DisruptionBudget
-from scheduler.api.objects import (
-    Pod,
-    PodMeta,
-    PodResourceClaim,
-    PodSpec,
-    PodStatus,
-    Volume,
-)
+from scheduler.api.objects import Pod, PodMeta, PodResourceClaim, PodSpec, PodStatus
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo, pod_info
@@ -32,6 +25,7 @@ from scheduler.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from scheduler.api.volume_sources import Volume
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES, checked

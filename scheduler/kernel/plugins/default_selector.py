@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from typing_extensions import override
 
-from scheduler.api.objects import Service, Workload
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.selectors import (
     NOTHING,
@@ -23,6 +22,7 @@ from scheduler.api.selectors import (
     selector_from_label_selector,
     selector_from_labels,
 )
+from scheduler.api.workloads import Service, Workload
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import SharedState
 

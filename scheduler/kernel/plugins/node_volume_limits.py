@@ -12,10 +12,10 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.objects import Volume
 from scheduler.api.pod_shape import VOLUMES
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from scheduler.api.volume_sources import Volume
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     ActionType,

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.objects import Volume
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import (
     CSINode,
@@ -24,6 +23,7 @@ from scheduler.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from scheduler.api.volume_sources import Volume
 from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.volumes.claims import ClaimName, is_foreign, not_found, not_owner

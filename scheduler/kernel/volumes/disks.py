@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from scheduler.api.objects import Volume
+from scheduler.api.volume_sources import Volume
 
 DISK_TAKEN: Final = "node(s) had no available disk"
 

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from scheduler.api.nodes import NodeInfo
-from scheduler.api.objects import Volume
 from scheduler.api.pods import PodInfo
+from scheduler.api.volume_sources import Volume
 from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 from scheduler.kernel.snapshot.changes import RowLog
 from scheduler.kernel.volumes.claims import ClaimName, claim_names

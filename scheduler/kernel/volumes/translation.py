@@ -11,14 +11,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from scheduler.api.objects import (
-    AzureDiskVolumeSource,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    Volume,
-)
+from scheduler.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from scheduler.api.storage import CSISource, MigratableSources, PersistentVolume
+from scheduler.api.volume_sources import AzureDiskVolumeSource, Volume
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.api.objects import ApiStruct, Toleration
+from scheduler.api.objects import Toleration
+from scheduler.api.wire import ApiStruct
 from scheduler.config.walker import did_you_mean
 from scheduler.kernel.framework.events import ObjectKind
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from scheduler.api.objects import ObjectMeta, Volume
+from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
+from scheduler.api.volume_sources import Volume
 
 _STATEFUL_SET: Final = "StatefulSet"
 

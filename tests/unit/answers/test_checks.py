@@ -12,11 +12,10 @@ from scheduler.api.objects import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PersistentVolumeClaimVolumeSource,
     Taint,
-    Volume,
 )
 from scheduler.api.pods import PodInfo
+from scheduler.api.volume_sources import PersistentVolumeClaimVolumeSource, Volume
 from scheduler.config.load import load
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.kernel.answers.checks import (

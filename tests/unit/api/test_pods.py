@@ -8,20 +8,19 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api import pods as api_pods
-from scheduler.api.objects import (
+from scheduler.api.objects import OwnerReference, Pod
+from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.volume_sources import (
     AWSElasticBlockStoreVolumeSource,
     EphemeralVolumeSource,
     GCEPersistentDiskVolumeSource,
     ImageVolumeSource,
     ISCSIVolumeSource,
-    OwnerReference,
     PersistentVolumeClaimVolumeSource,
-    Pod,
     RBDVolumeSource,
     Volume,
 )
-from scheduler.api.pod_shape import DEVICES
-from scheduler.api.pods import PodInfo, pod_info
 from tests.support.builders import make_pod, make_pod_info
 
 

@@ -2,8 +2,9 @@
 
 from msgspec.structs import replace
 
-from scheduler.api.objects import ObjectMeta, Service, ServiceSpec
+from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.config.feature_gates import SWITCHES, TAINT_TOLERATION_COMPARISON_OPERATORS
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from scheduler.api.objects import Node, ObjectMeta, PodCondition, Service, ServiceSpec, Taint
+from scheduler.api.objects import Node, ObjectMeta, PodCondition, Taint
 from scheduler.api.pods import PodInfo
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine import AttemptState, Engine

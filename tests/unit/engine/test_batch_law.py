@@ -16,11 +16,10 @@ from scheduler.api.objects import (
     ObjectMeta,
     PodAffinitySpec,
     PodAffinityTerm,
-    Service,
-    ServiceSpec,
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.kernel.engine.events import Bound, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Bind
 from scheduler.kernel.engine.placing import MAX_BATCH, Lookahead

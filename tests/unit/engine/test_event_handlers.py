@@ -6,17 +6,10 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from scheduler.api.objects import (
-    ContainerImage,
-    Namespace,
-    NodeCondition,
-    ObjectMeta,
-    Service,
-    ServiceSpec,
-    Taint,
-)
+from scheduler.api.objects import ContainerImage, Namespace, NodeCondition, ObjectMeta, Taint
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Selector, selector_from_labels
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.kernel.engine.events import (
     Allowed,
     BindFailed,

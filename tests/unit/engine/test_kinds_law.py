@@ -17,11 +17,10 @@ from scheduler.api.objects import (
     ObjectMeta,
     PodAffinitySpec,
     PodAffinityTerm,
-    Service,
-    ServiceSpec,
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo, PodKind
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
 from scheduler.kernel.engine import Engine

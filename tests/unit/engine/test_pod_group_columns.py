@@ -6,9 +6,8 @@ from scheduler.api.objects import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PersistentVolumeClaimVolumeSource,
-    Volume,
 )
+from scheduler.api.volume_sources import PersistentVolumeClaimVolumeSource, Volume
 from tests.unit.engine.test_pod_group_placements import NONE_OF_TWO, Racks
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import pytest
 from typing_extensions import override
 
-from scheduler.api.objects import Service, ServiceSpec
 from scheduler.api.pods import PodInfo
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.config.load import load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder, PluginLoadError
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from scheduler.api.objects import Namespace, ObjectMeta, OwnerReference, Service, ServiceSpec
+from scheduler.api.objects import Namespace, ObjectMeta, OwnerReference
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
 from scheduler.daemon.recording.records import Record, encode_answer

@@ -10,7 +10,6 @@ from scheduler.api.objects import (
     ContainerImage,
     ContainerPort,
     ContainerRestartRule,
-    ImageVolumeSource,
     Node,
     NodeAffinitySpec,
     NodeSelector,
@@ -20,9 +19,9 @@ from scheduler.api.objects import (
     ResourceRequirements,
     Taint,
     Toleration,
-    Volume,
 )
 from scheduler.api.pods import PodInfo
+from scheduler.api.volume_sources import ImageVolumeSource, Volume
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.unit.plugins.scalar_reference import EXTENDED, HUGE, OTHER_EXTENDED, Place

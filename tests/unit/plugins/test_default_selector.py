@@ -9,13 +9,10 @@ from scheduler.api.objects import (
     LabelSelectorRequirement,
     ObjectMeta,
     OwnerReference,
-    Service,
-    ServiceSpec,
-    Workload,
-    WorkloadSpec,
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Operator, Requirement, Selector, selector_from_labels
+from scheduler.api.workloads import Service, ServiceSpec, Workload, WorkloadSpec
 from scheduler.kernel.plugins.default_selector import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,

@@ -3,7 +3,8 @@
 import pytest
 
 from scheduler.api.images import normalized_image_name
-from scheduler.api.objects import Container, ContainerImage, ImageVolumeSource, Volume
+from scheduler.api.objects import Container, ContainerImage
+from scheduler.api.volume_sources import ImageVolumeSource, Volume
 from scheduler.kernel.plugins.image_locality import ImageLocality
 from scheduler.kernel.snapshot import NodeSet
 from tests.support.builders import make_node, make_node_info, make_pod_info, make_snapshot

@@ -6,7 +6,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from scheduler.api.objects import (
+from scheduler.api.pod_shape import VOLUMES
+from scheduler.api.pods import PodInfo
+from scheduler.api.storage import READ_WRITE_ONCE_POD, CSIDriver, CSISource
+from scheduler.api.volume_sources import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     GCEPersistentDiskVolumeSource,
@@ -14,9 +17,6 @@ from scheduler.api.objects import (
     RBDVolumeSource,
     Volume,
 )
-from scheduler.api.pod_shape import VOLUMES
-from scheduler.api.pods import PodInfo
-from scheduler.api.storage import READ_WRITE_ONCE_POD, CSIDriver, CSISource
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import QueueingHint
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable

@@ -10,14 +10,13 @@ from scheduler.api.objects import (
     LabelSelector,
     LabelSelectorRequirement,
     ObjectMeta,
-    Service,
-    ServiceSpec,
     Taint,
     Toleration,
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Selector, selector_from_labels
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.config.args import (
     DefaultSpreadConstraint,
     PodTopologySpreadArgs,

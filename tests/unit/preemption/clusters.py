@@ -2,16 +2,19 @@
 
 import random
 
-from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
+from scheduler.api.disruption_budgets import (
+    DisruptionBudget,
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+    disruption_budget,
+)
 from scheduler.api.objects import (
     Affinity,
     LabelSelector,
     ObjectMeta,
     PodAffinitySpec,
     PodAffinityTerm,
-    PodDisruptionBudget,
-    PodDisruptionBudgetSpec,
-    PodDisruptionBudgetStatus,
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo

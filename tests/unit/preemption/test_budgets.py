@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
-from scheduler.api.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    ObjectMeta,
+from scheduler.api.disruption_budgets import (
+    DisruptionBudget,
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
+    disruption_budget,
 )
+from scheduler.api.objects import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.preemption.budgets import MAX_BUDGETS, MAX_COMPARED, MAX_FILED, Budgets
 from scheduler.kernel.preemption.importance import Importance

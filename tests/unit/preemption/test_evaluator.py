@@ -6,17 +6,15 @@ from typing import Any
 
 import pytest
 
-from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
-from scheduler.api.nodes import NodeInfo
-from scheduler.api.objects import (
-    LabelSelector,
-    Node,
-    ObjectMeta,
-    PodCondition,
+from scheduler.api.disruption_budgets import (
+    DisruptionBudget,
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
+    disruption_budget,
 )
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import LabelSelector, Node, ObjectMeta, PodCondition
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap import FrameworkBuilder

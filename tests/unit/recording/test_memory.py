@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.api.objects import ObjectMeta, Service, ServiceSpec
+from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.daemon.informers.kinds import PODS
 from scheduler.daemon.recording.files import Recording
 from scheduler.daemon.recording.flight import FlightRecorder

@@ -18,11 +18,7 @@ from scheduler.api.objects import (
     NodeSelector,
     NodeSelectorTerm,
     ObjectMeta,
-    PersistentVolumeClaimVolumeSource,
-    Service,
-    ServiceSpec,
     Taint,
-    Volume,
 )
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.storage import (
@@ -34,6 +30,8 @@ from scheduler.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from scheduler.api.volume_sources import PersistentVolumeClaimVolumeSource, Volume
+from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.api.written import ObjectReference
 from scheduler.daemon.informers.kinds import KINDS, POD_GROUPS, PODS, Kind
 from scheduler.daemon.recording.directory import DirectoryRecorder

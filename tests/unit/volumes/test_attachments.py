@@ -5,9 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from scheduler.api.objects import AWSElasticBlockStoreVolumeSource, Node, Volume
+from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import CSISource
+from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource, Volume
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from tests.support.builders import make_node, make_node_info, make_pod_info

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from scheduler.api.objects import AWSElasticBlockStoreVolumeSource
 from scheduler.api.storage import MigratableSources, PersistentVolume, PersistentVolumeClaim
+from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource
 from scheduler.kernel.volumes.assume_cache import OutOfSyncError
 from scheduler.kernel.volumes.binding import (
     BindingError,

@@ -6,14 +6,14 @@ from time import process_time
 import numpy as np
 import pytest
 
-from scheduler.api.objects import (
+from scheduler.api.pods import PodInfo
+from scheduler.api.volume_sources import (
     AWSElasticBlockStoreVolumeSource,
     GCEPersistentDiskVolumeSource,
     ISCSIVolumeSource,
     RBDVolumeSource,
     Volume,
 )
-from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import QueueingHint
 from scheduler.kernel.plugins.volume_restrictions import after_pod_deleted
 from scheduler.kernel.snapshot import NodeSet, PodAdded, PodRemoved, Snapshot

@@ -1,7 +1,7 @@
 """Which claim, or disk, of a pod keeps it from which nodes."""
 
-from scheduler.api.objects import AWSElasticBlockStoreVolumeSource, Volume
 from scheduler.api.storage import CSISource
+from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource, Volume
 from scheduler.kernel.volumes.attachments import OVER_LIMIT
 from scheduler.kernel.volumes.decision import REASONS
 from scheduler.kernel.volumes.disks import DISK_TAKEN

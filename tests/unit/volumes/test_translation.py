@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.api.objects import NodeSelector, Volume
+from scheduler.api.objects import NodeSelector
 from scheduler.api.storage import PersistentVolume
 from scheduler.api.storage_wire import VolumeWire, volume_from_wire
+from scheduler.api.volume_sources import Volume
 from scheduler.kernel.volumes.translation import (
     TranslationError,
     csi_affinity,
