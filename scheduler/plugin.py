@@ -38,20 +38,18 @@ from scheduler.kernel.framework.interface import (
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
-    Reason,
     ReservePlugin,
     ScorePlugin,
     Scores,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import PostFilterResult, PreFilterResult, Reason
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import (
     SKIP,

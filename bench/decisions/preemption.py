@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.results import PostFilterResult
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents

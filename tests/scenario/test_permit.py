@@ -27,8 +27,8 @@ from scheduler.kernel.framework.interface import (
     PostBindPlugin,
     PreBindPlugin,
     PreFilterPlugin,
-    PreFilterResult,
 )
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.cluster import Profiles

@@ -19,15 +19,14 @@ from scheduler.kernel.framework.interface import (
     Plugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
-    Reason,
     ScorePlugin,
     Scores,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.runtime import Framework, ProfilePlugins
 from scheduler.kernel.framework.runtime.bound import row_indices
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls

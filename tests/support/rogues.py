@@ -27,21 +27,18 @@ from scheduler.kernel.framework.interface import (
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
-    Reason,
     ReservePlugin,
     ScorePlugin,
     SignPlugin,
-    Write,
 )
+from scheduler.kernel.framework.results import PostFilterResult, PreFilterResult, Reason, Write
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
 from scheduler.kernel.framework.runtime.bound import row_indices
 from scheduler.kernel.framework.runtime.plugin_calls import FAILS_NO_ATTEMPT

@@ -51,7 +51,7 @@ from scheduler.kernel.answers.why import Depth, Whys
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.algorithm import NO_NODES
 from scheduler.kernel.extender import ExtenderError
-from scheduler.kernel.framework.interface import Reason
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError, Verdicts
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code, Status

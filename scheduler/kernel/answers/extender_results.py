@@ -11,7 +11,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.judgement import Scored
 from scheduler.kernel.extender import Advice, Extenders, KnownExtender
 from scheduler.kernel.extender.advice import SCALE
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.framework.runtime import Feasibility
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.framework.status import EXTENDER, Code, Status

@@ -9,7 +9,7 @@ import msgspec
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler.api.taints import taint_text
 from scheduler.kernel.answers.model import FeasibleNode, PluginRejection, PodAnswer, RejectedNode
-from scheduler.kernel.framework.interface import Reason, Shortage, Untolerated
+from scheduler.kernel.framework.results import Reason, Shortage, Untolerated
 
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _HUGEPAGES: Final = "hugepages-"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scheduler.api.devices import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.extended_resources import RequestMapping
-from scheduler.kernel.framework.interface import Write
+from scheduler.kernel.framework.results import Write
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _CLAIMS: Final = "/apis/resource.k8s.io/v1/namespaces"

@@ -19,7 +19,7 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.extender import Advice, ExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.results import PostFilterResult
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo

@@ -10,7 +10,7 @@ import msgspec
 
 from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.kernel.extender import Verb
-from scheduler.kernel.framework.interface import Write as Write  # noqa: PLC0414 - one of them
+from scheduler.kernel.framework.results import Write as Write  # noqa: PLC0414 - one of them
 
 POD_SCHEDULED: Final = "PodScheduled"
 

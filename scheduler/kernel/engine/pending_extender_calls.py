@@ -17,7 +17,7 @@ from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.instructions import Ask, LogError
 from scheduler.kernel.extender import Answer, ExtenderCalls, Question
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.types import Failure
 from scheduler.observability.extender_metrics import ExtenderMetrics

@@ -32,7 +32,7 @@ from scheduler.kernel.engine.failure import failed_scheduling
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.results import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis, Framework
 from scheduler.kernel.framework.runtime.pod_class import PodClass, RowAnswer
 from scheduler.kernel.framework.status import Status, unschedulable

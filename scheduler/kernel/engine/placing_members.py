@@ -37,7 +37,7 @@ from scheduler.kernel.engine.placing import Batch, Placing
 from scheduler.kernel.engine.pod_group_placements import PlacementChoice, PodGroupPlacements
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.extender import Answer, ExtenderError
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure

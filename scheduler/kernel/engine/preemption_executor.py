@@ -21,7 +21,7 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import GROUP, changed_condition, reference
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus, RecordEvent
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.results import PostFilterResult
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption import Evictions
 

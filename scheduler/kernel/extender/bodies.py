@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 
 _TYPE_META: Final = ("kind", "apiVersion")
 

@@ -26,7 +26,7 @@ from scheduler.kernel.extender.questions import (
     Question,
     Verb,
 )
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.framework.status import EXTENDER, Status, unresolvable, unschedulable
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 
 
 class Verb(Enum):

@@ -21,6 +21,12 @@ NEEDS_NO_NODE: Final = StateKey[bool]("needs no node")
 """Written before Unreserve if the pod is deleted, or bound by another client: its controllers then
 release what was written to the API server for it."""
 
+NOT_REACHED: Final = StateKey[frozenset[str]]("not reached")
+"""The plugins whose PreFilter did not run because an earlier plugin rejected the pod."""
+
+SKIPPED: Final = StateKey[frozenset[str]]("skipped")
+"""The plugins whose PreFilter skipped the pod: Filter, AddPod and RemovePod are not called."""
+
 
 class CycleState:
     """Typed values of one attempt to schedule one pod.

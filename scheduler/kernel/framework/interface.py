@@ -13,25 +13,30 @@ Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap com
 """
 
 from abc import abstractmethod
-from collections.abc import Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Coroutine, Hashable, Sequence
 from enum import Flag
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
-from scheduler.api.objects import Pod, Taint
+from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.obstacles import Obstacle
-from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.framework.results import (
+    Diagnosis,
+    PostFilterResult,
+    PreFilterResult,
+    Reason,
+    Write,
+)
+from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
 from scheduler.kernel.snapshot import Rows, Snapshot
-from scheduler.kernel.snapshot.pod_kinds import OtherPods
 
 MAX_NODE_SCORE: Final = 100
 MIN_NODE_SCORE: Final = 0
@@ -63,35 +68,6 @@ class Reads(Flag):
     """The images on each node (and the node object)."""
     CLUSTER = 16
     """Any data: the plugin runs again for every pod."""
-
-
-class Shortage(msgspec.Struct, frozen=True):
-    """A node has too little of a resource. Units: as in the node table."""
-
-    resource: str
-    requested: float
-    free: float
-    allocatable: float
-
-
-class Untolerated(msgspec.Struct, frozen=True):
-    """A node has taints that keep the pod away."""
-
-    taints: tuple[Taint, ...]
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """A reason why a node is rejected. A reason without a text only raises the code.
-
-    Attributes:
-        text: human-readable; no code parses it.
-        code: the severity of the rejection.
-        data: the numbers and names behind the text, where the plugin has them.
-    """
-
-    text: str
-    code: Code = Code.UNSCHEDULABLE
-    data: Shortage | Untolerated | msgspec.Struct | None = None
 
 
 class Plugin(Protocol):
@@ -165,20 +141,6 @@ class QueueSortPlugin(Plugin, Protocol):
     @abstractmethod
     def sort_key(self, queued: QueuedPodInfo) -> Any:
         """Return a key that is smaller for the pod that is popped first."""
-
-
-class PreFilterResult(msgspec.Struct, frozen=True):
-    """The nodes to which the search is limited; None means all."""
-
-    node_names: frozenset[str] | None = None
-
-
-NOT_REACHED: Final[StateKey[frozenset[str]]] = StateKey("not reached")
-"""The plugins whose PreFilter did not run because an earlier plugin rejected the pod."""
-
-
-SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("skipped")
-"""The plugins whose PreFilter skipped the pod: Filter, AddPod and RemovePod are not called."""
 
 
 class PreFilterPlugin(Plugin, Protocol):
@@ -271,135 +233,12 @@ class FilterPlugin(Plugin, Protocol):
         return None
 
 
-class Counting(Protocol):
-    """The counts of one filter over other pods, and its verdict on rows whose counts change.
-
-    Made for one pod, some rows and some kinds of other pods. Each row is judged by itself: the
-    changes of one row do not affect the other rows.
-    """
-
-    weights: NDArray[np.float64]
-    """Amount that a pod of each kind adds to each counter. Shape (counters, kinds)."""
-
-    @abstractmethod
-    def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
-        """The reasons that reject rows; None when no row is rejected.
-
-        Args:
-            at: the rows to judge, as positions among the given rows.
-            changes: the change of each counter on each of them, shape (counters, rows).
-        """
-
-    def rejects(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-        """The rows that `judge` rejects, without the reasons; None when no row is rejected."""
-        answer = self.judge(at, changes)
-        return None if answer is None else answer != 0
-
-
-class CountingFilterPlugin(FilterPlugin, Protocol):
-    """A filter that sums over other pods: the column form of AddPod and RemovePod.
-
-    A filter that reads pods and has no such form is called row by row, on a fork of the snapshot.
-    """
-
-    @abstractmethod
-    def counting(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp],
-        others: OtherPods,
-    ) -> Counting:
-        """Return the counts by which to judge rows with pods of these kinds added or removed."""
-
-
 class NodeFilterPlugin(Plugin, Protocol):
     """Node form of Filter."""
 
     @abstractmethod
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Whether the node can take the pod."""
-
-
-class Diagnosis(Protocol):
-    """The rejection of each node."""
-
-    @property
-    def unschedulable_plugins(self) -> frozenset[str]:
-        """Every plugin that rejected a node or the pod."""
-        ...
-
-    def status_of(self, node_name: str) -> Status:
-        """The first rejection of one node."""
-        ...
-
-    def rows_of(self, plugin: str) -> NDArray[np.intp]:
-        """The rows of the nodes that a plugin rejects first."""
-        ...
-
-    def reason_counts(self) -> Mapping[str, int]:
-        """Number of nodes that each reason rejects."""
-        ...
-
-
-class Write(msgspec.Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """A request to the API server that follows from a decision; watches show its result.
-
-    Attributes:
-        method: the HTTP method; PATCH is a strategic merge patch.
-        path: the path of the object.
-        body: the body as JSON values; None for no body.
-        uid: the pod that waits for the result, set by the engine for PostFilter.
-    """
-
-    method: str
-    path: str
-    body: dict[str, Any] | None = None
-    uid: str = ""
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """A node on which the pod would fit once the victims are evicted.
-
-    Attributes:
-        node_name: the node.
-        victims: the pods to evict, most important first.
-        pdb_violations: number of victims that violate a PodDisruptionBudget.
-    """
-
-    node_name: str
-    victims: tuple[PodInfo, ...]
-    pdb_violations: int
-
-
-class PostFilterResult(msgspec.Struct, frozen=True):
-    """Steps by which the pod may fit later; the engine, not the plugin, carries them out.
-
-    Attributes:
-        nominated_node_name: the node on which the pod is to run; empty withdraws its nomination,
-            None leaves it.
-        victims: the pods to evict there, most important first; those that are being deleted
-            already are included, and need no eviction.
-        cleared: less important pods that lose their nomination to the same node.
-        candidates: the nodes to choose from, the chosen one included; made when read.
-        writes: changes to objects by which the pod may fit later. The engine sends them with any
-            status; the other fields take effect with Success only.
-        needed_at: the time at which the pod needs its room, in seconds since 1970; pods that end
-            earlier may use that room. 0: no pod may.
-    """
-
-    nominated_node_name: str | None = ""
-    victims: tuple[PodInfo, ...] = ()
-    cleared: tuple[PodInfo, ...] = ()
-    candidates: Sequence[Candidate] = ()
-    writes: tuple[Write, ...] = ()
-    needed_at: float = 0.0
-
-    @property
-    def node_name(self) -> str:
-        """The node on which the pod is to run; empty for none."""
-        return self.nominated_node_name or ""
 
 
 class PostFilterPlugin(Plugin, Protocol):

@@ -21,12 +21,11 @@ from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint, ObjectKind
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
-    Diagnosis,
     EnqueueExtensions,
     PostFilterPlugin,
-    PostFilterResult,
     PreEnqueuePlugin,
 )
+from scheduler.kernel.framework.results import Diagnosis, PostFilterResult
 from scheduler.kernel.framework.runtime import diagnosis as runtime
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Status, unresolvable, unschedulable

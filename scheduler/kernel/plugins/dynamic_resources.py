@@ -33,7 +33,13 @@ from scheduler.kernel.devices.pod_claims import (
     is_free_for,
     is_reserved_for,
 )
-from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE, CycleState, StateKey
+from scheduler.kernel.framework.cycle_state import (
+    NEEDS_NO_NODE,
+    NOT_REACHED,
+    SKIPPED,
+    CycleState,
+    StateKey,
+)
 from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
@@ -43,28 +49,28 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     MAX_NODE_SCORE,
-    NOT_REACHED,
-    SKIPPED,
     Bits,
-    Diagnosis,
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     Reads,
-    Reason,
     ReservePlugin,
     ScorePlugin,
     Scores,
     SignPlugin,
-    Write,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.results import (
+    Diagnosis,
+    PostFilterResult,
+    PreFilterResult,
+    Reason,
+    Write,
+)
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import (
     SKIP,

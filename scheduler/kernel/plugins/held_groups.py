@@ -19,15 +19,13 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
 from scheduler.kernel.framework.interface import (
-    Diagnosis,
     EnqueueExtensions,
     PostFilterPlugin,
-    PostFilterResult,
     PreFilterPlugin,
-    PreFilterResult,
     Reads,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import Diagnosis, PostFilterResult, PreFilterResult
 from scheduler.kernel.framework.status import SKIP, Status, unresolvable, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import InterPodAffinityArgs
+from scheduler.kernel.framework.counting import Counting, CountingFilterPlugin
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     ActionType,
@@ -28,19 +29,16 @@ from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     MAX_NODE_SCORE,
     Bits,
-    Counting,
-    CountingFilterPlugin,
     EnqueueExtensions,
     NormalizeScorePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     Reads,
-    Reason,
     ScorePlugin,
     Scores,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.shortcuts import Fitting, Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status
 from scheduler.kernel.plugins.columns import count_of, has_few_domains

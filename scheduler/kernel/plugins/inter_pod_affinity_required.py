@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo, PodKind
-from scheduler.kernel.framework.interface import Bits, Counting
+from scheduler.kernel.framework.counting import Counting
+from scheduler.kernel.framework.interface import Bits
 from scheduler.kernel.plugins.own_affinity_terms import OwnTerms, speaks_of
 from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT

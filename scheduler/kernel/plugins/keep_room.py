@@ -24,12 +24,8 @@ from scheduler.config.args import KeepRoomArgs
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
 from scheduler.kernel.framework.handle import Handle
-from scheduler.kernel.framework.interface import (
-    Diagnosis,
-    EnqueueExtensions,
-    PostFilterPlugin,
-    PostFilterResult,
-)
+from scheduler.kernel.framework.interface import EnqueueExtensions, PostFilterPlugin
+from scheduler.kernel.framework.results import Diagnosis, PostFilterResult
 from scheduler.kernel.framework.runtime import diagnosis as runtime
 from scheduler.kernel.framework.status import Code, Status, unschedulable
 from scheduler.kernel.framework.steps import Steps

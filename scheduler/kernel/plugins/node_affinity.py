@@ -34,15 +34,14 @@ from scheduler.kernel.framework.interface import (
     FilterPlugin,
     NormalizeScorePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     Reads,
-    Reason,
     ScorePlugin,
     Scores,
     SignPlugin,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable
 from scheduler.kernel.plugins.columns import share_of_highest
 from scheduler.kernel.plugins.label_obstacles import (

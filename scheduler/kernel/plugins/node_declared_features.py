@@ -28,11 +28,10 @@ from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     Reads,
-    Reason,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status
 from scheduler.kernel.plugins.columns import Judged
 from scheduler.kernel.snapshot import Rows, Snapshot

@@ -36,10 +36,10 @@ from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     Reads,
-    Reason,
     ReservePlugin,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.plugins.node_predicates import labels_match, labels_match_node
 from scheduler.kernel.snapshot import Rows, Snapshot

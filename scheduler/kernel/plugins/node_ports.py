@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from scheduler.api.host_ports import HostPort
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.counting import Counting, CountingFilterPlugin
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     NODE_ADD,
@@ -26,16 +27,13 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.interface import (
     Bits,
-    Counting,
-    CountingFilterPlugin,
     EnqueueExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     Reads,
-    Reason,
     SignPlugin,
 )
 from scheduler.kernel.framework.obstacles import Obstacle, PortObstacle
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status
 from scheduler.kernel.plugins.examples import pods_on
 from scheduler.kernel.snapshot import Rows, Snapshot

@@ -31,6 +31,7 @@ from scheduler.api.resources import (
 )
 from scheduler.config.args import NodeResourcesFitArgs
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.framework.counting import Counting, CountingFilterPlugin
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     ActionType,
@@ -43,21 +44,17 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     Bits,
-    Counting,
-    CountingFilterPlugin,
     EnqueueExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     Reads,
-    Reason,
     ScorePlugin,
     Scores,
-    Shortage,
     SignPlugin,
 )
 from scheduler.kernel.framework.obstacles import Obstacle, ResourceObstacle
 from scheduler.kernel.framework.placements import FeasiblePlacements, PlacementScorePlugin
+from scheduler.kernel.framework.results import PreFilterResult, Reason, Shortage
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.plugins.node_resources_fit_hints import (

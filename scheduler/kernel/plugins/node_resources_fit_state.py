@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo, PodKind
+from scheduler.kernel.framework.counting import Counting
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
-from scheduler.kernel.framework.interface import Bits, Counting, Reason
+from scheduler.kernel.framework.interface import Bits
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.plugins.resource_columns import ResourceColumns
 from scheduler.kernel.snapshot import Mask, Rows, Snapshot

@@ -28,9 +28,9 @@ from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     Reads,
-    Reason,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.snapshot import Rows, Snapshot
 

@@ -21,6 +21,7 @@ from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import SelectorError
 from scheduler.config.args import PodTopologySpreadArgs, PodTopologySpreadConstraintsDefaulting
+from scheduler.kernel.framework.counting import Counting, CountingFilterPlugin
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     ActionType,
@@ -33,19 +34,16 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     Bits,
-    Counting,
-    CountingFilterPlugin,
     EnqueueExtensions,
     NormalizeScorePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     Reads,
-    Reason,
     ScorePlugin,
     Scores,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.shortcuts import Fitting, Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, error
 from scheduler.kernel.plugins import spread_obstacles

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.interface import Bits, Counting
+from scheduler.kernel.framework.counting import Counting
+from scheduler.kernel.framework.interface import Bits
 from scheduler.kernel.plugins.spread_constraints import SpreadConstraint, SpreadPlan
 from scheduler.kernel.plugins.topology_scope import NO_PODS, Domains
 from scheduler.kernel.snapshot import Rows, Snapshot

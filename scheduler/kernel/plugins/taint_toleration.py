@@ -36,13 +36,12 @@ from scheduler.kernel.framework.interface import (
     NormalizeScorePlugin,
     PreScorePlugin,
     Reads,
-    Reason,
     ScorePlugin,
     Scores,
     SignPlugin,
-    Untolerated,
 )
 from scheduler.kernel.framework.obstacles import Obstacle, TaintObstacle
+from scheduler.kernel.framework.results import Reason, Untolerated
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.plugins.columns import Judged, distance_from_highest
 from scheduler.kernel.plugins.node_predicates import has_untolerated_taint

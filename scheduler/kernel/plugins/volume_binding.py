@@ -33,15 +33,14 @@ from scheduler.kernel.framework.interface import (
     FilterPlugin,
     PreBindPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     Reads,
-    Reason,
     ReservePlugin,
     ScorePlugin,
     Scores,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable
 from scheduler.kernel.plugins.columns import count_of

@@ -31,11 +31,10 @@ from scheduler.kernel.framework.interface import (
     FilterPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     Reads,
-    Reason,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable
 from scheduler.kernel.plugins.volume_binding_hints import queue_if, uses_claim

@@ -35,11 +35,10 @@ from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     Reads,
-    Reason,
     SignPlugin,
 )
+from scheduler.kernel.framework.results import PreFilterResult, Reason
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
 from scheduler.kernel.plugins.volume_binding_hints import queue_if, uses_claim

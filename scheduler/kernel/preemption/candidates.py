@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.preemption.dry_run import DryRunResult
 from scheduler.kernel.preemption.importance import start_time
 from scheduler.kernel.snapshot import Indices, Snapshot

@@ -13,7 +13,7 @@ import numpy as np
 
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.interface import Candidate, PostFilterResult
+from scheduler.kernel.framework.results import Candidate, PostFilterResult
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis, no_fit_message
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable

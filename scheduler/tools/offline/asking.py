@@ -18,7 +18,7 @@ from scheduler.kernel.extender import (
 )
 from scheduler.kernel.extender.bodies import object_body
 from scheduler.kernel.extender.calls import PodsOn
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.extender_metrics import ExtenderMetrics

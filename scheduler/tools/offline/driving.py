@@ -11,7 +11,7 @@ from scheduler.kernel.engine.events import (
     PreBound,
 )
 from scheduler.kernel.engine.instructions import Ask, Bind, Evict, Instruction, RunPreBind
-from scheduler.kernel.framework.interface import Write
+from scheduler.kernel.framework.results import Write
 from scheduler.tools.offline.asking import OfflineExtenders
 from scheduler.tools.offline.resource_claims import (
     events_of_pod_gone,

@@ -18,7 +18,7 @@ from scheduler.kernel.devices.plan import key_of
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_controlled_by
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
-from scheduler.kernel.framework.interface import Write
+from scheduler.kernel.framework.results import Write
 
 RESOURCE_CLAIMS: Final = "resourceclaims"
 _CLAIM_OF_POD: Final = "resource.kubernetes.io/pod-claim-name"

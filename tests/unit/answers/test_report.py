@@ -16,7 +16,7 @@ from scheduler.kernel.answers.report import (
     best_nodes,
     groups_of,
 )
-from scheduler.kernel.framework.interface import Reason, Shortage
+from scheduler.kernel.framework.results import Reason, Shortage
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.plugins.taint_toleration import TaintToleration

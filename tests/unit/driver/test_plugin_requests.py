@@ -21,7 +21,8 @@ from scheduler.kernel.engine.engine import EngineSettings
 from scheduler.kernel.engine.engine_state import EngineProfiles
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import QueueSortPlugin, Write
+from scheduler.kernel.framework.interface import QueueSortPlugin
+from scheduler.kernel.framework.results import Write
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status

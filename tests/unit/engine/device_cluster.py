@@ -13,7 +13,7 @@ from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.attempt import AttemptState
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet, PreBound
 from scheduler.kernel.engine.instructions import Instruction, RunPreBind
-from scheduler.kernel.framework.interface import Write
+from scheduler.kernel.framework.results import Write
 from scheduler.kernel.preemption.kept_room import RoomReservation
 from scheduler.tools.offline.resource_claims import (
     RESOURCE_CLAIMS,

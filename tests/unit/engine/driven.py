@@ -31,8 +31,8 @@ from scheduler.kernel.framework.interface import (
     Plugin,
     PreBindPlugin,
     PreFilterPlugin,
-    PreFilterResult,
 )
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.status import Code, Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.fake_plugins import PodLimit

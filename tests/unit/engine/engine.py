@@ -44,9 +44,9 @@ from scheduler.kernel.framework.interface import (
     PostBindPlugin,
     PreBindPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     ReservePlugin,
 )
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.services import PluginServices

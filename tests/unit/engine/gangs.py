@@ -24,8 +24,8 @@ from scheduler.kernel.framework.interface import (
     PermitPlugin,
     Plugin,
     PreFilterPlugin,
-    PreFilterResult,
 )
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption

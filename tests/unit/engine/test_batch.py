@@ -20,12 +20,8 @@ from scheduler.kernel.engine.instructions import Bind
 from scheduler.kernel.engine.placing import MAX_BATCH
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.handle import Handle
-from scheduler.kernel.framework.interface import (
-    PermitPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    ReservePlugin,
-)
+from scheduler.kernel.framework.interface import PermitPlugin, PreFilterPlugin, ReservePlugin
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import HOSTNAME, make_node, make_pod_info

@@ -8,12 +8,8 @@ from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import (
-    Diagnosis,
-    NodeFilterPlugin,
-    PostFilterPlugin,
-    PostFilterResult,
-)
+from scheduler.kernel.framework.interface import NodeFilterPlugin, PostFilterPlugin
+from scheduler.kernel.framework.results import Diagnosis, PostFilterResult
 from scheduler.kernel.framework.status import Status, error, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_pod_info

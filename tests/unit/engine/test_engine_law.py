@@ -21,7 +21,8 @@ from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Handle, SharedState
-from scheduler.kernel.framework.interface import PreFilterPlugin, PreFilterResult
+from scheduler.kernel.framework.interface import PreFilterPlugin
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.services import PluginServices

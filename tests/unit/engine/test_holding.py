@@ -30,12 +30,8 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
 from scheduler.kernel.framework.handle import Handle
-from scheduler.kernel.framework.interface import (
-    EnqueueExtensions,
-    PreFilterPlugin,
-    PreFilterResult,
-    ReservePlugin,
-)
+from scheduler.kernel.framework.interface import EnqueueExtensions, PreFilterPlugin, ReservePlugin
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.services import HeldPods
 from scheduler.kernel.framework.status import Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot

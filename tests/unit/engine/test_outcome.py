@@ -21,7 +21,8 @@ from scheduler.kernel.engine.outcome import AttemptOutcome
 from scheduler.kernel.engine.scheduling_failure import OUTCOMES_END
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.handle import Handle
-from scheduler.kernel.framework.interface import Bits, FilterPlugin, Plugin, Reads, Reason
+from scheduler.kernel.framework.interface import Bits, FilterPlugin, Plugin, Reads
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.status import Code, Status, error, unschedulable
 from scheduler.kernel.snapshot import Rows, Snapshot
 from tests.support.builders import ZONE, make_node, make_pod_info

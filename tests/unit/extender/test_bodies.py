@@ -10,7 +10,7 @@ from scheduler.kernel.extender.bodies import (
     object_body,
     preemption_args,
 )
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from tests.support.builders import make_pod_info
 
 POD = b'{"metadata":{"name":"p"}}'

@@ -22,7 +22,7 @@ from scheduler.kernel.extender import (
 )
 from scheduler.kernel.extender.calls import CALL_TRANSITIONS, CallEvent, CallState
 from scheduler.kernel.extender.extenders import SKIP_SECONDS, without_password
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.framework.status import Code, Status
 from tests.support.builders import make_pod_info

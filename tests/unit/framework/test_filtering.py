@@ -11,7 +11,8 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import Bits, Plugin, Reads, Reason
+from scheduler.kernel.framework.interface import Bits, Plugin, Reads
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods

@@ -15,12 +15,11 @@ from scheduler.kernel.framework.interface import (
     PermitPlugin,
     PostBindPlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     ReservePlugin,
-    Write,
 )
+from scheduler.kernel.framework.results import PostFilterResult, Write
 from scheduler.kernel.framework.runtime import (
     Framework,
     PluginError,

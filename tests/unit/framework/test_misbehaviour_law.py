@@ -17,7 +17,7 @@ from scheduler.kernel.framework.events import (
     ClusterEvent,
     QueueingHint,
 )
-from scheduler.kernel.framework.interface import Write
+from scheduler.kernel.framework.results import Write
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import Code, Status

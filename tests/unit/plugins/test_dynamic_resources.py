@@ -25,7 +25,7 @@ from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
 from scheduler.kernel.framework.cycle_state import NEEDS_NO_NODE, CycleState
 from scheduler.kernel.framework.events import ActionType, EventResource, ObjectKind, QueueingHint
-from scheduler.kernel.framework.interface import Write
+from scheduler.kernel.framework.results import Write
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unresolvable

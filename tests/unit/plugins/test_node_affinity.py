@@ -17,7 +17,7 @@ from scheduler.api.selectors import SelectorError
 from scheduler.config.args import NodeAffinityArgs
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.kernel.framework.interface import PreFilterResult
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
 from scheduler.kernel.plugins.node_affinity import NodeAffinity
 from tests.support.builders import make_node, make_pod_info, make_snapshot

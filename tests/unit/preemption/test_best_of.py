@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.preemption.candidates import best_of
 from tests.support.builders import make_pod_info
 

@@ -18,7 +18,7 @@ from scheduler.api.objects import LabelSelector, Node, ObjectMeta, PodCondition
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap import FrameworkBuilder
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.results import PostFilterResult
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable

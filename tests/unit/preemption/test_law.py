@@ -8,7 +8,7 @@ from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap import FrameworkBuilder
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.results import PostFilterResult
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.preemption import Evaluator

@@ -35,8 +35,8 @@ from scheduler.kernel.framework.interface import (
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
 )
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.testing import Cluster, ClusterError, Decision, Manifest, node, pod

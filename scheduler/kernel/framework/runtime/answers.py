@@ -14,20 +14,12 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.errors import encodable
+from scheduler.kernel.framework.counting import Counting
 from scheduler.kernel.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
-from scheduler.kernel.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    Bits,
-    Counting,
-    PostFilterResult,
-    PreFilterResult,
-    Reason,
-    Scores,
-    Write,
-)
+from scheduler.kernel.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Bits, Scores
 from scheduler.kernel.framework.obstacles import Obstacle
 from scheduler.kernel.framework.placements import FeasiblePlacements, Placements
+from scheduler.kernel.framework.results import PostFilterResult, PreFilterResult, Reason, Write
 from scheduler.kernel.framework.status import REJECTIONS, SKIP, SUCCESS, Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
 

@@ -14,21 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.counting import Counting, CountingFilterPlugin
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.interface import (
     Bits,
-    Counting,
-    CountingFilterPlugin,
     NodeFilterPlugin,
     NodeScorePlugin,
     NormalizeScorePlugin,
     PreFilterExtensions,
     PreScorePlugin,
     Reads,
-    Reason,
     Scores,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.runtime import answers
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls
 from scheduler.kernel.framework.shortcuts import Shortcuts

@@ -15,7 +15,8 @@ import numpy as np
 from scheduler.api.pod_shape import EVERY_NEED
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
+from scheduler.kernel.framework.interface import Reads, Scores
+from scheduler.kernel.framework.results import PreFilterResult
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins

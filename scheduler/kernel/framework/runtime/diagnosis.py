@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.results import Candidate
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, FilterAttempt, Verdicts
 from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pod_shape import EVERY_NEED
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import NOT_REACHED, SKIPPED
+from scheduler.kernel.framework.cycle_state import NOT_REACHED, SKIPPED, CycleState
 from scheduler.kernel.framework.runtime.diagnosis import Feasibility
 from scheduler.kernel.framework.runtime.nominated_layer import with_nominated_pods
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods

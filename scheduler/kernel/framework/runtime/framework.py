@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
-from scheduler.kernel.framework.interface import PostFilterResult, Scores, Write
+from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.framework.placements import ALL_NODES, FeasiblePlacements, Placements
+from scheduler.kernel.framework.results import PostFilterResult, Write
 from scheduler.kernel.framework.runtime.bound import BoundPlugin
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering

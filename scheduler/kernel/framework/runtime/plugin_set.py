@@ -18,7 +18,6 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.handle import watched_kinds
 from scheduler.kernel.framework.interface import (
     BindPlugin,
-    Diagnosis,
     FilterPlugin,
     NodeFilterPlugin,
     NodeScorePlugin,
@@ -26,18 +25,15 @@ from scheduler.kernel.framework.interface import (
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
     Scores,
     SignPlugin,
-    Write,
 )
 from scheduler.kernel.framework.placements import (
     FeasiblePlacements,
@@ -45,6 +41,7 @@ from scheduler.kernel.framework.placements import (
     Placements,
     PlacementScorePlugin,
 )
+from scheduler.kernel.framework.results import Diagnosis, PostFilterResult, PreFilterResult, Write
 from scheduler.kernel.framework.runtime import answers
 from scheduler.kernel.framework.runtime.answers import (
     BIND,

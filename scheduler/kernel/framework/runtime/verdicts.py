@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import Bits, Reason
+from scheduler.kernel.framework.interface import Bits
+from scheduler.kernel.framework.results import Reason
 from scheduler.kernel.framework.runtime.bound import BoundFilter
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError
