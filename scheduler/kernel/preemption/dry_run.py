@@ -99,7 +99,6 @@ class DryRun:
         if diagnosis.attempt is None:
             raise ValueError("the pod was rejected for good before any node was looked at")
         self._attempt = diagnosis.attempt
-        self._verdicts = diagnosis.verdicts
         self._pod = diagnosis.attempt.pod
         self._places_together = diagnosis.places_together
         self._snapshot = snapshot
@@ -247,17 +246,11 @@ class DryRun:
         distinct, places = kinds_used(concerned)
         others = OtherPods(self._snapshot.kinds, distinct)
         kinds = places[: len(numbers)]
-        changed = self._changed_rows(rows, others)
+        changed = ChangedRows(self._attempt, self._snapshot, rows, others)
         if before is not None:
             _nominate(changed, before, places[len(numbers) :], self._snapshot)
         changed.remove(at, kinds, pods)
         return changed, kinds, others
-
-    def _changed_rows(self, rows: Indices, others: OtherPods) -> ChangedRows:
-        known = self._verdicts
-        if known is not None:
-            known = known.at(rows if known.rows is None else np.searchsorted(known.rows, rows))
-        return ChangedRows(self._attempt, self._snapshot, rows, others, known)
 
 
 def _text_of(problem: PluginError) -> str:

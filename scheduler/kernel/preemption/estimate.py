@@ -77,9 +77,7 @@ def soonest_start(
     order = np.lexsort((ends, ranked.at))
     ranked, ends = ranked.take(order), ends[order]
     distinct, kinds = kinds_used(ranked.kinds)
-    changed = ChangedRows(
-        diagnosis.attempt, snapshot, rows, OtherPods(snapshot.kinds, distinct), None
-    )
+    changed = ChangedRows(diagnosis.attempt, snapshot, rows, OtherPods(snapshot.kinds, distinct))
     starts = _leave(changed, ranked, kinds)
     best: tuple[int, float, int] | None = None
     place = -1

@@ -471,10 +471,9 @@ def test_a_filter_that_follows_single_pods_is_asked_about_one_row_at_a_time() ->
     assert rows.judge().first.tolist() == [FEASIBLE, FEASIBLE]
 
 
-@pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("order", [("PodLimit", "Fixed"), ("Fixed", "PodLimit")])
 def test_a_node_that_a_filter_of_nodes_rejects_stays_rejected_when_its_pods_go(
-    order: tuple[str, str], *, is_known: bool
+    order: tuple[str, str],
 ) -> None:
     """Whether or not another filter has hidden that before."""
     filters = {"PodLimit": PodLimit(1), "Fixed": ColumnFilter("Fixed", {"a": 2})}
@@ -486,8 +485,7 @@ def test_a_node_that_a_filter_of_nodes_rejects_stays_rejected_when_its_pods_go(
     numbers = np.array([snapshot.kinds.number_of(victim) for victim in victims])
     kinds, of_victim = np.unique(numbers, return_inverse=True)
     others = OtherPods(snapshot.kinds, kinds)
-    known = found.verdicts if is_known else None
-    rows = ChangedRows(found.attempt, snapshot, np.array([0, 1]), others, known)
+    rows = ChangedRows(found.attempt, snapshot, np.array([0, 1]), others)
 
     rows.remove(np.array([0, 1]), of_victim, lambda: victims)
     judged = rows.judge()

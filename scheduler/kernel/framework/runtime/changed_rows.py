@@ -25,7 +25,6 @@ from scheduler.kernel.framework.runtime.bound import BoundCounting, BoundFilter
 from scheduler.kernel.framework.runtime.verdicts import (
     FEASIBLE,
     FilterAttempt,
-    First,
     Verdicts,
     blank_verdicts,
     judge,
@@ -41,7 +40,6 @@ _Moves: TypeAlias = list[dict[str, _Move]]
 """By row, the pods that were added to it or removed from it, by UID."""
 
 _READS_PODS: Final = Reads.PODS | Reads.CLUSTER
-_NO_FILTER: Final = -1
 
 
 class _Counted(msgspec.Struct):
@@ -67,20 +65,15 @@ class ChangedRows:
         snapshot: Snapshot,
         rows: Indices,
         others: OtherPods,
-        known: Verdicts | None = None,
     ) -> None:
-        """Prepare for pods of the kinds `others` to be added to the rows, and removed.
-
-        `known` has the first rejection of each row as it is. It spares running filters that no
-        change concerns.
-        """
+        """Prepare for pods of the kinds `others` to be added to the rows, and removed."""
         self.rows = rows
         self._places = np.arange(len(rows))
         self._attempt = attempt
         self._snapshot = snapshot
         self._counted: list[_Counted] = []
         self._asked: list[BoundFilter] = []
-        self._fixed: list[BoundFilter] = []
+        fixed: list[BoundFilter] = []
         weights: list[NDArray[np.float64]] = []
         lines = 0
         for active in attempt.filters:
@@ -93,7 +86,7 @@ class ChangedRows:
             elif active.reads & _READS_PODS:
                 self._asked.append(active)
             else:
-                self._fixed.append(active)
+                fixed.append(active)
         self._weights = np.vstack(weights) if weights else np.zeros((0, len(others)))
         self._changes = np.zeros((lines, len(rows)))
         self._nominated = np.zeros((lines, len(rows)))
@@ -102,8 +95,9 @@ class ChangedRows:
         noted = range(len(rows) if self._asked else 0)
         self._moves: _Moves = [{} for _ in noted]
         self._nominations: _Moves = [{} for _ in noted]
-        self._unchanging = self._blank(rows)
-        self._hidden_after = self._settle(known)
+        self._fixed = blank_verdicts(snapshot, rows, attempt)
+        """The verdicts of the filters that no change concerns."""
+        judge(fixed, attempt.state, attempt.pod, snapshot, self._fixed)
 
     @property
     def follows_single_pods(self) -> bool:
@@ -200,32 +194,6 @@ class ChangedRows:
         """The first rejection of each row as it is with the nominated pods."""
         return self._judge(self._places, nominated=True)
 
-    def _settle(self, known: Verdicts | None) -> First:
-        """Store the known answers of filters that no change concerns.
-
-        Returns:
-            By row, the filter after which others may not have run; FEASIBLE if all have run.
-        """
-        if known is None:
-            return np.full(len(self.rows), _NO_FILTER, np.int16)
-        is_settled = known.first == FEASIBLE
-        for active in self._fixed:
-            is_settled |= known.first == active.index
-        self._unchanging.first[is_settled] = known.first[is_settled]
-        self._unchanging.bits[is_settled] = known.bits[is_settled]
-        # Every filter before the one that rejected the row has passed the row.
-        last = max((active.index for active in self._fixed), default=_NO_FILTER)
-        return np.where(is_settled | (known.first >= last), FEASIBLE, known.first)
-
-    def _learn(self, at: Indices) -> None:
-        """Run the filters that no change concerns."""
-        attempt = self._attempt
-        found = self._blank(self.rows[at])
-        judge(self._fixed, attempt.state, attempt.pod, self._snapshot, found)
-        self._unchanging.first[at] = found.first
-        self._unchanging.bits[at] = found.bits
-        self._hidden_after[at] = FEASIBLE
-
     def _change(
         self, counters: NDArray[np.float64], at: Indices, kinds: Indices, sign: int
     ) -> None:
@@ -237,7 +205,7 @@ class ChangedRows:
         # Mostly all rows are judged, in order: a view spares copies.
         is_all = len(at) == len(self.rows) and bool((at == self._places).all())
         view = slice(None) if is_all else at
-        found = self._blank(self.rows[view])
+        found = self._fixed.at(at)
         changes = self._changes[:, view]
         if nominated and self._has_nominated.any():
             changes = changes + self._nominated[:, view]
@@ -245,14 +213,6 @@ class ChangedRows:
             answer = counted.counting.judge(at, changes[counted.lines])
             if answer is not None:
                 found.reject(counted.index, answer)
-        unheard = found.first > self._hidden_after[view]
-        if unheard.any():
-            self._learn(at[unheard])
-        unchanging = self._unchanging.first[view]
-        comes_first = unchanging < found.first
-        if comes_first.any():
-            found.first[comes_first] = unchanging[comes_first]
-            found.bits[comes_first] = self._unchanging.bits[view][comes_first]
         if self._asked:
             self._ask(at, found, nominated=nominated)
         found.raise_failure()
@@ -294,9 +254,6 @@ class ChangedRows:
         return self._snapshot.fork(
             [pod for pod, comes in moves if comes], [pod for pod, comes in moves if not comes]
         )
-
-    def _blank(self, rows: Indices) -> Verdicts:
-        return blank_verdicts(self._snapshot, rows, self._attempt)
 
 
 def _note(moves: _Moves, at: Indices, pods: Sequence[PodInfo], *, comes: bool) -> None:

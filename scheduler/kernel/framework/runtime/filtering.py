@@ -60,19 +60,19 @@ class Filtering:
         start = self._calls.now()
         found = self._pre_filtered(pod, snapshot, self._classes.class_of(pod, snapshot))
         start = self._calls.point_done("PreFilter", found.pre_filter.code, start)
-        attempt, pod_class, own_class = found.attempt, found.pod_class, None
+        attempt, pod_class, layer = found.attempt, found.pod_class, None
         if attempt is None or not found.pre_filter.is_success:
             return found
         if found.node_names is None:
             alone = pod_class.verdicts(attempt)
             cluster_filters = attempt.filters[len(pod_class.plugins.filters) :]
             judge(cluster_filters, found.state, pod, snapshot, alone)
-            own_class = None if cluster_filters else pod_class
+            layer = None if cluster_filters else pod_class.nominated_layer
         else:
             alone = attempt.verdicts(_rows_to_look_at(found.node_names, pod, snapshot))
         verdicts = alone
         if nominated:
-            verdicts = with_nominated_pods(attempt, alone, nominated, own_class)
+            verdicts = with_nominated_pods(attempt, alone, nominated, layer)
             if verdicts.failures:
                 verdicts = _without_failures(verdicts, alone, nominated)
         if verdicts.failures and nominated_first:
@@ -82,7 +82,7 @@ class Filtering:
         found.verdicts = verdicts
         if found.node_names is not None:
             found.absent = _absent_status(found, pod, snapshot, verdicts)
-        found.is_row_local = own_class is not None and verdicts is alone
+        found.is_row_local = layer is not None and verdicts is alone
         return found
 
     def run_filters(

@@ -20,6 +20,7 @@ from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Reads, Scores
 from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins, RawScore
+from scheduler.kernel.framework.runtime.nominated_layer import NominatedLayer
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.verdicts import (
@@ -87,13 +88,13 @@ class PodClass:
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
         ranking: the best rows by `total`, as of the last `refresh`; see `Ranking`.
-        nominated_layer: the rows on which nominated pods exclude the class; see its module.
+        nominated_layer: the rows on which nominated pods exclude the class.
     """
 
     def __init__(self, pod: PodInfo, profile: ProfilePlugins, snapshot: Snapshot) -> None:
         self.plugins = ClassPlugins(pod, profile, snapshot)
         self._spec = pod.spec
-        self.nominated_layer: object = None
+        self.nominated_layer = NominatedLayer()
         self._known = RowAnswers()
         self.ranking = Ranking()
         self._rankings = [self.ranking]

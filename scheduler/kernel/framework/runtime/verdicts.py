@@ -98,7 +98,7 @@ class Verdicts(msgspec.Struct):
         """The verdicts on some of the judged rows."""
         rows = positions if self.rows is None else self.rows[positions]
         first, bits = self.first[positions], self.bits[positions]
-        return Verdicts(first, bits, rows, self.attempt, self.failures)
+        return Verdicts(first, bits, rows, self.attempt, self.failures.copy())
 
     def of_filter(self, index: int, attempt: "FilterAttempt") -> "Verdicts":
         """The verdicts of one filter, where no filter before it rejects any of the rows."""
