@@ -23,7 +23,7 @@ from scheduler.kernel.snapshot.changes import (
     PodUpdated,
     RowLog,
 )
-from scheduler.kernel.snapshot.forks import ForkedSelectorCounts, ForkedTermCounts
+from scheduler.kernel.snapshot.forks import ChangedPods
 from scheduler.kernel.snapshot.images import ImageIndex
 from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns, Topology
 from scheduler.kernel.snapshot.node_table import NodeTable
@@ -79,12 +79,12 @@ class Snapshot:
         self._labels = LabelColumns()
         self.selector_counts = SelectorCounts(self.namespaces)
         self.term_counts = TermCounts(self.namespaces, self._labels)
-        self._selectors: SelectorCounts | ForkedSelectorCounts = self.selector_counts
-        self._terms: TermCounts | ForkedTermCounts = self.term_counts
         self._topologies: dict[str, Topology] = {}
         self._forks: WeakSet[Snapshot] = WeakSet()
-        self._forked_from: tuple[Snapshot, list[PodInfo], list[PodInfo]] | None = None
-        """The original of a fork, the pods added to it, and the pods removed from it."""
+        self._original: Snapshot | None = None
+        """The snapshot that this one is a fork of, if by way of other forks."""
+        self._changed: ChangedPods | None = None
+        """The pods by which it differs from its original."""
 
     def update(self, changes: Iterable[Change]) -> None:
         """Apply changes in order. All forks end.
@@ -96,7 +96,7 @@ class Snapshot:
         Raises:
             TypeError: the snapshot is a fork, which shares the columns of its original.
         """
-        if self._forked_from is not None:
+        if self._original is not None:
             raise TypeError("a fork cannot be updated; a copy of it can")
         changes = list(changes)
         if not _NEWER_VERSIONS.issuperset(map(type, changes)):
@@ -149,16 +149,15 @@ class Snapshot:
         Raises:
             KeyError: a pod names no node.
         """
-        added, removed = list(add), list(remove)
-        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in added]
-        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in removed]
+        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in add]
+        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in remove]
         fork = object.__new__(Snapshot)
         fork.__dict__.update(self.__dict__)
         fork.table = self.table.fork(changes)
-        fork._selectors = ForkedSelectorCounts(self._selectors, changes, self.namespaces)
-        fork._terms = ForkedTermCounts(self._terms, changes, self.namespaces, self._labels)
-        fork._forks = WeakSet()
-        fork._forked_from, fork.is_fork = (self, added, removed), True
+        earlier = () if self._changed is None else self._changed.changes
+        fork._original = self._original or self
+        fork._changed = ChangedPods([*earlier, *changes], self.namespaces)
+        fork._forks, fork.is_fork = WeakSet(), True
         self._forks.add(fork)
         if changes:
             fork.epoch += 1
@@ -177,10 +176,10 @@ class Snapshot:
 
         Cost: all nodes and groups of pods; selectors are counted again on their first read.
         """
-        if self._forked_from is not None:
-            original, added, removed = self._forked_from
-            copy = original.copy()
-            copy.update([*map(PodAdded, added), *map(PodRemoved, removed)])
+        if self._original is not None and self._changed is not None:
+            copy = self._original.copy()
+            changes = self._changed.changes
+            copy.update([PodAdded(p) if sign > 0 else PodRemoved(p) for _, p, sign in changes])
             return copy
         copy = object.__new__(Snapshot)
         copy.__dict__.update(self.__dict__)
@@ -188,8 +187,8 @@ class Snapshot:
         copy.table, copy.ports = self.table.copy(), self.ports.copy()
         copy.images, copy._labels = self.images.copy(), self._labels.copy()
         copy.namespaces = self.namespaces.copy()
-        copy._selectors = copy.selector_counts = self.selector_counts.copy(copy.namespaces)
-        copy._terms = copy.term_counts = self.term_counts.copy(copy.namespaces, copy._labels)
+        copy.selector_counts = self.selector_counts.copy(copy.namespaces)
+        copy.term_counts = self.term_counts.copy(copy.namespaces, copy._labels)
         copy._topologies = {}
         copy._forks = WeakSet()
         _begin_logs(copy, self)
@@ -234,23 +233,31 @@ class Snapshot:
 
     def pod_counts(self, pods: PodSelector) -> RowCounts:
         """Number of selected pods on each row."""
-        return self._selectors.counts(pods, self.table.capacity)
+        capacity = self.table.capacity
+        if self._changed is not None:
+            return self._changed.counts(pods, self.selector_counts, capacity)
+        return self.selector_counts.counts(pods, capacity)
 
     def terms_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
         """The terms of running pods that match the pod and that any node can meet.
 
         If more than a few match, terms of equal topology key and weight are summed up.
         """
-        return self._terms.matching(kind, pod, self.table.capacity)
+        if self._changed is not None and self._changed.has_terms:
+            return self.each_term_about(kind, pod)
+        return self.term_counts.matching(kind, pod, self.table.capacity)
 
     @property
     def has_terms(self) -> bool:
         """Whether running pods have any terms; may be True for a fork without the last such pod."""
-        return len(self._terms) > 0
+        changed = self._changed
+        return len(self.term_counts) > 0 or (changed is not None and changed.has_terms)
 
     def each_term_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
         """`terms_about` without sums of terms; for explanations."""
-        return self._terms.about(kind, pod)
+        if self._changed is not None:
+            return self._changed.terms_about(kind, pod, self.term_counts, self._labels)
+        return self.term_counts.about(kind, pod)
 
     def label_keys(self) -> Mapping[str, int]:
         """Number of nodes that have a label of each key. Read-only."""
