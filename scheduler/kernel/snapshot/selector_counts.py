@@ -16,11 +16,10 @@ selector matches. A property test builds it from scratch and compares.
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from heapq import nsmallest
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.snapshot.pod_selectors import (
@@ -43,8 +42,6 @@ _BYTES_PER_CLASS: Final = 1024
 _BYTES_PER_MEMBERSHIP: Final = 100
 _MAX_INDEXED_KEYS: Final = 64
 """Label keys filed per namespace; all are forgotten when there would be more."""
-_MIN_ARRAY: Final = 8
-"""Rows of a group that are worth keeping as arrays."""
 
 _NOTHING: Final[dict[Any, None]] = {}
 """The `classes` of every group without classes: shared, and never added to."""
@@ -73,51 +70,25 @@ class LabelGroup:
     Attributes:
         kind: their kind.
         is_terminating: whether they are being deleted.
-        rows: number of these pods by row.
+        counts: number of these pods by row.
         classes: the classes that count them; mostly none.
     """
 
-    __slots__ = ("_arrays", "classes", "is_terminating", "kind", "rows")
+    __slots__ = ("classes", "counts", "is_terminating", "kind")
 
     def __init__(self, kind: PodKind, *, is_terminating: bool) -> None:
-        self._arrays: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
         self.kind = kind
         self.is_terminating = is_terminating
-        self.rows: dict[int, int] = {}
+        self.counts = RowCounts()
         self.classes: dict[_Class, None] = _NOTHING
-
-    def set_classes(self, classes: Iterable[_Class]) -> None:
-        """Set the classes that count the pods."""
-        self.classes = dict.fromkeys(classes) or _NOTHING
 
     def add_class(self, cls: _Class) -> None:
         """Add a class that counts the pods."""
+        cls.groups += 1
         if self.classes:
             self.classes[cls] = None
         else:
             self.classes = {cls: None}
-
-    def add(self, row: int, sign: int) -> None:
-        """Add a pod to the counts (`sign` 1) or remove it (-1)."""
-        self._arrays = None
-        count = self.rows.get(row, 0) + sign
-        if count:
-            self.rows[row] = count
-        else:
-            del self.rows[row]
-
-    def add_to(self, column: NDArray[np.float64]) -> None:
-        """Add the counts to an array."""
-        if len(self.rows) < _MIN_ARRAY:
-            for row, count in self.rows.items():
-                column[row] += count
-            return
-        if self._arrays is None:
-            rows = np.fromiter(self.rows.keys(), np.intp, len(self.rows))
-            counts = np.fromiter(self.rows.values(), np.float64, len(self.rows))
-            self._arrays = rows, counts
-        rows, counts = self._arrays
-        column[rows] += counts
 
 
 _Groups: TypeAlias = dict[PodKind, LabelGroup]
@@ -149,20 +120,17 @@ class _Namespace:
                 index.discard(value, group)
 
     def __iter__(self) -> Iterator[LabelGroup]:
-        for groups in self.groups:
-            yield from groups.values()
+        return chain(self.groups[0].values(), self.groups[1].values())
 
-    def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterator[LabelGroup]:
+    def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterable[LabelGroup]:
         """The groups that have one of the label pairs, for the choice with the fewest groups."""
         if not choices:
-            yield from self
-            return
+            return self
         best = min(
             ([self._bucket(pair) for pair in pairs] for pairs in choices),
             key=lambda buckets: sum(map(len, buckets)),
         )
-        for bucket in best:
-            yield from bucket
+        return chain.from_iterable(best)
 
     def _bucket(self, pair: tuple[str, str]) -> Collection[LabelGroup]:
         label_key, value = pair
@@ -213,7 +181,7 @@ class LabelGroups:
             of_copy = copy._namespaces[name] = _Namespace()
             for group in namespace:
                 same = LabelGroup(group.kind, is_terminating=group.is_terminating)
-                same.rows = group.rows.copy()
+                same.counts = group.counts.copy()
                 of_copy.add(same)
         return copy
 
@@ -270,13 +238,12 @@ class SelectorCounts:
         group = self._groups.get(pod)
         if group is None:
             group = self._groups.new(pod)
-            group.set_classes(self._classes_of(pod.kind, is_terminating=pod.is_terminating))
-            for cls in group.classes:
-                cls.groups += 1
-        group.add(row, sign)
+            for cls in self._classes_of(pod.kind, is_terminating=pod.is_terminating):
+                group.add_class(cls)
+        group.counts.add(row, sign, capacity)
         for cls in group.classes:
             cls.counts.add(row, sign, capacity)
-        if not group.rows:
+        if not group.counts.total:
             for cls in group.classes:
                 cls.groups -= 1
             self._groups.drop(group)
@@ -328,13 +295,10 @@ class SelectorCounts:
     def _new_class(self, pods: PodSelector, capacity: int) -> _Class:
         cls = self._classes[pods] = _Class(pods)
         self._index.add(cls)
-        column = np.zeros(capacity)
-        for group in self._groups.candidates(pods):
-            if self._matches(pods, group):
-                group.add_class(cls)
-                cls.groups += 1
-                group.add_to(column)
-        cls.counts = RowCounts.of_column(column)
+        matching = [g for g in self._groups.candidates(pods) if self._matches(pods, g)]
+        for group in matching:
+            group.add_class(cls)
+        cls.counts = RowCounts.sum_of((group.counts for group in matching), capacity)
         return cls
 
     def _measure(self, cls: _Class) -> None:
