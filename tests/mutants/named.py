@@ -312,8 +312,8 @@ FAULTS: Final = (
     NamedFault(
         "the wrong node through the cached totals: used although a plugin scores the cluster",
         "kernel/framework/runtime/scoring",
-        "            if not adding:\n",
-        "            if True:\n",
+        "        if adding:\n",
+        "        if False:\n",
         "tests/parity/test_recorded.py::test_the_daemons_own_choice_has_the_highest_total",
     ),
     NamedFault(

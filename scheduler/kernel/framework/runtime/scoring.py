@@ -20,10 +20,10 @@ from scheduler.kernel.framework.runtime.class_plugins import RawScore
 from scheduler.kernel.framework.runtime.diagnosis import Feasibility
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass
-from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, NO_ROWS
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Indices, Rows, Snapshot
 from scheduler.kernel.snapshot.label_columns import Topology
 
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
@@ -87,7 +87,7 @@ class Scoring:
         self._only_preparing = [p for p in plugins.pre_score if p.name not in scoring]
         self._are_trusted = all(scored.is_trusted for scored in self._cluster)
 
-    def best_nodes(  # noqa: C901, PLR0911 - the short ways first
+    def best_nodes(
         self,
         found: Feasibility,
         pod: PodInfo,
@@ -102,43 +102,46 @@ class Scoring:
         `bonus` is added to the totals of `rows`. It is int64, because extenders may return numbers
         that float64 cannot hold.
         """
-        if within is not None and rows is None:
-            is_cached = self._keeps_totals(found) and found.is_of_class
-            if is_cached and not self._adding_scores(found, pod, snapshot):
-                return self.best_of_class(found.pod_class, snapshot, within)
-            rows = found.feasible_rows(within)
-        if rows is None and self._keeps_totals(found):
-            adding = self._adding_scores(found, pod, snapshot)
-            if not adding:
-                return self._best_cached(found, snapshot)
-            best = self._best_by_domain(adding, found, pod, snapshot)
+        if rows is None:
+            best = self._best_by_class(found, pod, snapshot, within)
             if best is not None:
                 return best
-        if rows is None and self._is_about_all_rows(found, snapshot):
-            totals = self.totals(found, pod, snapshot, snapshot.table.all_rows)
-            return Best((totals == totals.max()).nonzero()[0], len(totals), None, totals)
-        rows = found.feasible_rows() if rows is None else rows
+            if within is None and self._is_about_all_rows(found, snapshot):
+                totals = self.totals(found, pod, snapshot, snapshot.table.all_rows)
+                return Best((totals == totals.max()).nonzero()[0], len(totals), None, totals)
+            rows = found.feasible_rows(within)
         if len(rows) <= 1:
             return Best(rows, len(rows))
         totals = self.totals(found, pod, snapshot, rows)
-        if bonus is not None:
-            exact = totals.astype(np.int64) + bonus
-            return Best(rows[(exact == exact.max()).nonzero()[0]], len(rows), rows, exact)
-        return Best(rows[(totals == totals.max()).nonzero()[0]], len(rows), rows, totals)
+        exact = totals if bonus is None else totals.astype(np.int64) + bonus
+        return Best(rows[(exact == exact.max()).nonzero()[0]], len(rows), rows, exact)
 
-    def _best_cached(self, found: Feasibility, snapshot: Snapshot) -> Best:
-        """The usual case: the class has the totals of all rows, and no other score adds to them."""
-        start = self._calls.now()
+    def _best_by_class(
+        self,
+        found: Feasibility,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        within: NDArray[np.intp] | None,
+    ) -> Best | None:
+        """The best nodes by the totals of the class; None where more must be added to these."""
         pod_class, verdicts = found.pod_class, found.verdicts
-        if verdicts is None or verdicts.is_shared:
-            best = self.best_of_class(pod_class, snapshot)
+        if verdicts is None or not self._keeps_totals(found):
+            return None
+        adding = self._adding_scores(found, pod, snapshot)
+        if adding:
+            if within is not None:
+                return None
+            return self._best_by_domain(adding, found, pod, snapshot)
+        start = self._calls.now()
+        if verdicts.is_shared:
+            best = self.best_of_class(pod_class, snapshot, within)
         else:
-            totals = pod_class.total[: snapshot.table.size]
             # Whole numbers; a `where` takes long for rows that fit here and there.
-            totals = totals - INFEASIBLE_TOTAL
+            totals = pod_class.total[: snapshot.table.size] - INFEASIBLE_TOTAL
             totals *= verdicts.first == FEASIBLE
             totals += INFEASIBLE_TOTAL
-            best = Best(*Ranking().best_rows(totals), None, totals, pod_class.raw_scores)
+            totals = totals if within is None else totals[within]
+            best = Best(*_best_rows(totals, within), within, totals, pod_class.raw_scores)
         if best.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)
@@ -148,14 +151,12 @@ class Scoring:
         self, pod_class: PodClass, snapshot: Snapshot, within: NDArray[np.intp] | None = None
     ) -> Best:
         """Find the nodes with the highest total of a class, where nothing else adds to it."""
-        size = snapshot.table.size
         if within is None:
-            totals = pod_class.total[:size]
+            totals = pod_class.total[: snapshot.table.size]
             rows, feasible = pod_class.ranking.best_rows(totals)
         else:
             totals = pod_class.total[within]
-            feasible = int(np.count_nonzero(totals != INFEASIBLE_TOTAL))
-            rows = within[totals == totals.max()] if feasible else within[:0]
+            rows, feasible = _best_rows(totals, within)
         return Best(rows, feasible, within, totals, pod_class.raw_scores, is_of_class=True)
 
     def _best_by_domain(
@@ -208,9 +209,7 @@ class Scoring:
     def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
         """Whether all rows fit and the plugins take a slice: then no indices are needed."""
         size = snapshot.table.size
-        if size <= 1 or not (found.is_of_class and self._are_trusted):
-            return False
-        if self._only_preparing:
+        if size <= 1 or self._only_preparing or not (found.is_of_class and self._are_trusted):
             return False
         return found.pod_class.ranking.best_rows(found.pod_class.total[:size])[1] == size
 
@@ -290,3 +289,12 @@ class Scoring:
         for scored in plugins:
             column = scored.score(state, pod, snapshot, rows)
             yield scored, scored.normalized(state, pod, column)
+
+
+def _best_rows(totals: Scores, candidates: Indices | None) -> tuple[Indices, int]:
+    """The candidates with the highest total, and the number of candidates that fit."""
+    feasible = int(np.count_nonzero(totals != INFEASIBLE_TOTAL))
+    if not feasible:
+        return NO_ROWS, 0
+    best = (totals == totals.max()).nonzero()[0]
+    return best if candidates is None else candidates[best], feasible
