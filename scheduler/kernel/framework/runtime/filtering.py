@@ -21,7 +21,6 @@ from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.kernel.framework.runtime.verdicts import (
     DEAD,
-    FEASIBLE,
     FilterAttempt,
     Verdicts,
     judge,
@@ -125,16 +124,12 @@ class Filtering:
     ) -> list[Verdicts]:
         """Judge every row by each filter, even where another filter rejects it; for `explain`.
 
-        `found` is the result for the same pod; its `verdicts` must not be None.
+        `found` is the result for the same pod.
         """
         every = []
         filters = () if found.attempt is None else found.attempt.filters
-        first_to_reject = _first_to_reject(found, pod, snapshot, nominated)
         for each in sorted(filters, key=lambda f: f.index):
             attempt = FilterAttempt((each,), found.state, pod, snapshot)
-            if found.verdicts is not None and each.index <= first_to_reject:
-                every.append(found.verdicts.of_filter(each.index, attempt))
-                continue
             verdicts = attempt.verdicts()
             if nominated:
                 verdicts = with_nominated_pods(attempt, verdicts, nominated)
@@ -189,24 +184,6 @@ class Filtering:
         found.state.write(NOT_REACHED, frozenset(names[names.index(last) + 1 :]))
         found.pre_filter = rejection
         return found
-
-
-def _first_to_reject(
-    found: Feasibility, pod: PodInfo, snapshot: Snapshot, nominated: NominatedPods | None
-) -> int:
-    """Index of the first filter that rejects any row: all verdicts up to it are known.
-
-    If they are not known, the answer is DEAD, which is less than any index. They are unknown if
-    rows were left out, a filter failed, or rows were judged again with nominated pods. In the last
-    case, the filter that rejects a row without these pods hides the one that would reject it with
-    them.
-    """
-    verdicts = found.verdicts
-    if verdicts is None or verdicts.rows is not None or verdicts.failures:
-        return DEAD
-    if nominated is not None and nominated.before(pod, snapshot) is not None:
-        return DEAD
-    return int(verdicts.first[snapshot.table.alive].min(initial=FEASIBLE))
 
 
 def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp]:

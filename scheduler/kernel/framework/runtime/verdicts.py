@@ -100,13 +100,6 @@ class Verdicts(msgspec.Struct):
         first, bits = self.first[positions], self.bits[positions]
         return Verdicts(first, bits, rows, self.attempt, self.failures.copy())
 
-    def of_filter(self, index: int, attempt: "FilterAttempt") -> "Verdicts":
-        """The verdicts of one filter, where no filter before it rejects any of the rows."""
-        is_its = self.first == index
-        others = np.where(self.first == DEAD, self.first, np.int16(FEASIBLE))
-        first, bits = np.where(is_its, self.first, others), np.where(is_its, self.bits, 0)
-        return Verdicts(first, bits, self.rows, attempt)
-
     def position_of(self, row: int) -> int | None:
         """The position of the row among the judged rows; None when it was not judged."""
         if self.rows is None:
