@@ -349,8 +349,7 @@ def did_you_mean_pod(name: str, pods: Iterable[PodInfo]) -> str:
 def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:
     """Return the pods of a workload by age; for a pod, the pod itself."""
     kind, namespace, name = _parts(what, about)
-    pods = _within(objects, namespace)
-    meant = [pod for pod in pods if name in _names_of(kind, pod)]
+    meant = [pod for pod in _within(objects, namespace) if name in _names_of(kind, pod)]
     found = sorted(meant, key=lambda pod: pod.pod.metadata.creation_timestamp or "~")
     namespaces = sorted({pod.namespace for pod in found})
     if len(namespaces) > 1:
