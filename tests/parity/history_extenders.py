@@ -57,7 +57,7 @@ class HistoryWithExtenders(HistoryOfMany):
         if not isinstance(instruction, Ask):
             super()._carry_out(instruction)
             return
-        found = self.engine.attempts.extender_calls.question(instruction.question)
+        found = self.engine.extender_calls.question(instruction.question)
         if found is not None:
             question, pod = found
             self.handle(Answered(instruction.question, self._asker.ask(question, pod.uid)))
