@@ -43,6 +43,7 @@ SPEAKING_OF = {
 
 BEFORE = {
     "helm install": "kubectl delete -k deploy/base --ignore-not-found --timeout=150s",
+    "kubectl delete clusterrolebinding/stowage": "kubectl apply -k deploy/base",
     "stowage replay": "test -d DIR || cp -r $RECORDINGS DIR",
 }
 """Commands to run first, by the beginning of a command, since each page is tested separately."""
