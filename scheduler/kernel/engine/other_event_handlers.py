@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from scheduler.api.objects import Namespace
 from scheduler.kernel.engine.engine_state import EngineState
@@ -19,6 +19,17 @@ from scheduler.kernel.framework.events import (
     ObjectKind,
 )
 from scheduler.kernel.framework.runtime.shared_states import place_of
+
+_ONLY_LISTED: Final = frozenset(
+    {
+        "PodDisruptionBudget",
+        "ReplicaSet",
+        "ReplicationController",
+        "Service",
+        "StatefulSet",
+    }
+)
+"""Kinds of which kube-scheduler handles no event, as of namespaces; its metric has none of them."""
 
 
 class NamespaceEventHandlers:
@@ -40,7 +51,7 @@ class NamespaceEventHandlers:
             self._core.cache.set_namespace(name, labels)
             self._core.states.object_set(NAMESPACE_KIND, new)
             event = NAMESPACE_ADD if old is None else NAMESPACE_UPDATE
-            wake(self._core, event, old, new)
+            self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
         """Handle the deletion of a namespace."""
@@ -73,7 +84,7 @@ class OtherEventHandlers:
     def _set(self, new: Any) -> None:
         old = self._core.states.object_set(self._kind, new)
         event = self._added if old is None else self._updated
-        wake(self._core, event, old, new)
+        self._wake(event, old, new)
 
     def read(self, new: Any) -> None:
         """Apply an object from the answer to a write, unless the watch showed a newer version.
@@ -96,4 +107,10 @@ class OtherEventHandlers:
         self._answers.forget((event.namespace, event.name))
         old = self._core.states.object_gone(self._kind, event.name, event.namespace)
         if old is not None:
-            wake(self._core, self._deleted, old, None)
+            self._wake(self._deleted, old, None)
+
+    def _wake(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        if self._kind.kind in _ONLY_LISTED:
+            self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+        else:
+            wake(self._core, event, old, new)

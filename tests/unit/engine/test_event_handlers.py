@@ -9,6 +9,7 @@ from typing_extensions import override
 from scheduler.api.objects import ContainerImage, Namespace, NodeCondition, ObjectMeta, Taint
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Selector, selector_from_labels
+from scheduler.api.storage import StorageClass
 from scheduler.api.workloads import Service, ServiceSpec
 from scheduler.kernel.engine.events import (
     Allowed,
@@ -45,6 +46,7 @@ from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Room, Waits
 from tests.unit.engine.engine import Everything
 
 SERVICE = ObjectKind("Service")
+STORAGE_CLASS = ObjectKind("StorageClass", "storage.k8s.io/v1")
 WEB = selector_from_labels({"app": "web"})
 
 
@@ -624,8 +626,8 @@ def test_back_off_ends_by_itself() -> None:
 
 
 def test_changes_are_measured_by_their_events() -> None:
-    """Each under its label, changes of objects that only plugins read as well."""
-    driven = DrivenEngine(Waits("w"), kinds=(SERVICE,))
+    """Each under its label; not those of services, of which kube-scheduler handles no event."""
+    driven = DrivenEngine(Waits("w"), kinds=(SERVICE, STORAGE_CLASS))
     pod = driven.rejected("w")
 
     driven.set(make_pod_info("w", scheduler_name="test", labels={"a": "1"}))
@@ -636,6 +638,7 @@ def test_changes_are_measured_by_their_events() -> None:
         ObjectSet("services", service()),
         ObjectSet("services", service(a="1")),
         SERVICE_GONE,
+        ObjectSet("storageclasses", StorageClass(ObjectMeta(name="fast"), "csi.example.com")),
     ):
         driven.handle(event)
 
@@ -647,9 +650,7 @@ def test_changes_are_measured_by_their_events() -> None:
         UNSCHEDULED_POD_DELETE.label,
         ASSIGNED_POD_ADD.label,
         ASSIGNED_POD_DELETE.label,
-        "ServiceAdd",
-        "ServiceUpdate",
-        "ServiceDelete",
+        "storage.k8s.io/StorageClassAdd",
     ]
 
 
