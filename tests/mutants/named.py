@@ -198,7 +198,7 @@ FAULTS: Final = (
         "a changed Service wakes no pod",
         "kernel/engine/other_event_handlers",
         "        event = self._added if old is None else self._updated\n"
-        "        wake(self._core, event, old, new)\n",
+        "        self._wake(event, old, new)\n",
         "",
         _CHANGES + "test_a_change_of_a_service_wakes_who_waits_for_it",
     ),
