@@ -1,7 +1,7 @@
 """Histories with several profiles, with nodes that start, and gated pods that are sent somewhere.
 
 A node comes without room and topology, and tainted; kubelet and controllers complete it in any
-order. Who opens the gates of a pod may choose its nodes. A node that was deleted comes again under
+order. Opening its gates may choose the nodes of a pod. A node that was deleted comes again under
 its name as another. The differences that are meant are those of `tests.parity.living`.
 """
 

@@ -30,7 +30,7 @@ PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 CONFIGURATION = (CHECKOUT / "docs" / "configuration.md").read_text()
 OPERATIONS = (CHECKOUT / "docs" / "operations.md").read_text()
 INSIDE = ("architecture", "parity", "performance", "releasing", "reliability", "testing")
-"""Pages for people who change Stowage; they also name flags of tests and benchmarks."""
+"""Pages for developers of Stowage; they also name flags of tests and benchmarks."""
 RULES = yaml.safe_load((CHECKOUT / "deploy" / "monitoring" / "prometheusrule.yaml").read_text())
 
 OF_OTHER_PROGRAMS = {

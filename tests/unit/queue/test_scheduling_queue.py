@@ -449,7 +449,7 @@ def test_activating_a_pod_that_was_deleted_in_flight_concerns_nobody() -> None:
     assert under_test.places() == {"a": "unschedulable", "deleted": "inFlight"}
 
 
-# --- what nobody expects --------------------------------------------------------------------------
+# --- unexpected errors ----------------------------------------------------------------------------
 
 
 def test_an_error_about_one_pod_keeps_no_other_from_waking(
