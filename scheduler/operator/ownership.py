@@ -24,9 +24,9 @@ def refusal(found: Json, scheduler: Scheduler, *, may_adopt: bool) -> str:
     controller = next((each for each in owners if each.get("controller")), None)
     is_marked = (metadata.get("labels") or {}).items() >= MANAGED_BY.items()
     if controller is not None:
-        if is_marked and controller.get("uid") == scheduler.metadata.uid:
-            return ""
         if controller.get("uid") == scheduler.metadata.uid:
+            if is_marked:
+                return ""
             [label] = (f"{name}={value}" for name, value in MANAGED_BY.items())
             return f"exists without the label {label}; restore it, or delete the object"
         return f"exists and is controlled by {controller.get('kind')} {controller.get('name')}"

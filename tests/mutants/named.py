@@ -70,8 +70,8 @@ FAULTS: Final = (
     NamedFault(
         "The operator takes over what another controller has.",
         "operator/ownership",
-        'if is_marked and controller.get("uid") == scheduler.metadata.uid:',
-        "if is_marked:",
+        'if controller.get("uid") == scheduler.metadata.uid:',
+        "if True:",
         f"{_RECONCILING}test_what_is_foreign_is_neither_changed_nor_given_rights",
     ),
     NamedFault(

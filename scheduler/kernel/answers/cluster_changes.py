@@ -15,6 +15,7 @@ from scheduler.api.taints import UNSCHEDULABLE_TAINT, Tolerations
 from scheduler.kernel.answers.checks import EveryCheck, shortage
 from scheduler.kernel.answers.device_changes import rows_if_free
 from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
+from scheduler.kernel.answers.hypothetical_nodes import renamed
 from scheduler.kernel.answers.labels import fewest_labels
 from scheduler.kernel.answers.model import SuggestedChange
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError, change_of
@@ -169,17 +170,10 @@ def nodes_for_all(trials: Trials, like: str, pods: Sequence[PodInfo]) -> int | N
                 if not len(rows):
                     return None
                 name = world.table.names[int(rows[0])]
-                world.update([PodAdded(_numbered(pod, number).on_node(name))])
+                world.update([PodAdded(renamed(pod, str(number)).on_node(name))])
     except TrialsSpentError:
         return None
     return nodes
-
-
-def _numbered(pod: PodInfo, number: int) -> PodInfo:
-    """Return a copy of a pod with its own name and UID."""
-    metadata = pod.pod.metadata
-    numbered = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
-    return PodInfo(replace(pod.pod, metadata=numbered), pod.kind)
 
 
 def _different(snapshot: Snapshot, rows: Indices) -> Indices:

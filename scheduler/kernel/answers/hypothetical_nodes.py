@@ -75,6 +75,11 @@ def copy_on(node: str, pod: PodInfo) -> PodInfo:
 
     The copy has the volumes of its original, and no devices.
     """
+    return renamed(pod, node).on_node(node)
+
+
+def renamed(pod: PodInfo, ending: str) -> PodInfo:
+    """Return a copy of a pod, whose name and UID have an ending."""
     metadata = pod.pod.metadata
-    own = replace(metadata, name=f"{metadata.name}-{node}", uid=f"{metadata.uid}-{node}")
-    return PodInfo(replace(pod.pod, metadata=own), pod.kind).on_node(node)
+    own = replace(metadata, name=f"{metadata.name}-{ending}", uid=f"{metadata.uid}-{ending}")
+    return PodInfo(replace(pod.pod, metadata=own), pod.kind)

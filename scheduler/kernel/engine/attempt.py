@@ -204,7 +204,7 @@ class Attempt(msgspec.Struct):
         is_nominated: whether the node of the pod was sent as its nominatedNodeName.
         failure: the reason why it is to end: PreBind was cancelled for it, or the member of a group
             has no place. None otherwise.
-        latest: the latest event of the pod since then; it is handled when PreBind ends.
+        latest: the latest event of the pod since PreBind was cancelled, handled when PreBind ends.
         order: its place in the queue's order, of a member that of its group; smaller goes first.
             None where it is not known yet: see `BindingCycle.start`.
         permit: the status of Permit for the node of a member.

@@ -65,19 +65,21 @@ class NodeChanges(msgspec.Struct, frozen=True):
 
     def _with_tied(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield the records, and those of the pods that are tied to added nodes."""
-        tied: dict[str, str] = {}
-        """By UID of a pod that added nodes have as well, its node."""
+        tied: dict[str, PodInfo] = {}
+        """The pods that added nodes have as well, by UID."""
         for record in records:
             yield record
             match record.event:
                 case ObjectSet(kind="pods", object=pod) if self._is_tied(pod):
-                    tied[pod.uid] = pod.node_name
+                    tied[pod.uid] = pod
                     for node in self._copies(pod.node_name):
                         event = ObjectSet("pods", copy_on(node, pod))
                         yield replace(record, event=event, answer=b"")
-                case ObjectGone(kind="pods", name=name, uid=uid) if uid in tied:
-                    for node in self._copies(tied.pop(uid)):
-                        gone = replace(record.event, name=f"{name}-{node}", uid=f"{uid}-{node}")
+                case ObjectGone(kind="pods", uid=uid) if uid in tied:
+                    pod = tied.pop(uid)
+                    for node in self._copies(pod.node_name):
+                        copy = copy_on(node, pod)
+                        gone = replace(record.event, name=copy.name, uid=copy.uid)
                         yield replace(record, event=gone, answer=b"")
 
     def _is_tied(self, pod: PodInfo) -> bool:
