@@ -4,7 +4,7 @@ A line is an array that begins with its type: `at` an event, `pod` a pod that is
 `spec` a specification that many pods share.
 
 Objects are written with only the fields that scheduling reads: no environment variables, and of
-pods' annotations those about their ends; see `redaction` for other kinds. A specification that many
+pods' annotations those about their ends. See `redaction` for other kinds. A specification that many
 pods share is written once per file.
 """
 

@@ -122,8 +122,9 @@ def explain(  # noqa: PLR0913 - one argument per option
 
     Workloads in files that never met an API server are taken as the pods they would make.
 
-    The exit status is 2 when a file, the cluster or the configuration cannot be used, 1 when a
-    plugin failed, 3 with --fail-on-pending when a pod that waits fits nowhere or is held back.
+    The exit status is 2 when a file, the cluster or the configuration cannot be used, and 1 when a
+    plugin failed. With --fail-on-pending it is 3 when a pod that waits fits nowhere or is held
+    back.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
         _check_alone(click.get_current_context())

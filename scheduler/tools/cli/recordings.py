@@ -21,7 +21,7 @@ from scheduler.tools.offline.recorded import RecordedCluster, cluster_of
 def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
     """Open the recording at some paths.
 
-    A directory has one recording for each start of a daemon; if `moment` is a time of day, the last
+    A directory has one recording for each start of a daemon. If `moment` is a time of day, the last
     one that began before it is opened.
 
     `moment` is in seconds since the start, or a time of day.

@@ -1,7 +1,7 @@
 """Runs tasks on a pool of processes or on Dask, by futures of the standard library.
 
 A dead worker breaks a pool of processes: a new pool runs the remaining tasks. If no task is
-finished before that, those that it ran at once run alone, one after the other; a task that then
+finished before that, those that it ran at once run alone, one after the other. A task that then
 kills its worker fails. Dask itself gives the tasks of a dead worker to others, and names a task
 that kills several. A task that a dead worker may have finished runs again, with the same result.
 """
