@@ -98,6 +98,22 @@ def test_a_prefix_with_a_path_and_slashes() -> None:
     asyncio.run(run())
 
 
+def test_a_prefix_with_a_query() -> None:
+    """The verb comes after it, as in kube-scheduler."""
+
+    async def run() -> None:
+        async with FakeExtender(filter=lambda body: {"NodeNames": names_of(body)}) as server:
+            prefix = f"{server.url}/filter?of=x"
+            client = client_of(configured(urlPrefix=prefix, filterVerb="y", nodeCacheCapable=True))
+            answer = await client.ask(Question(0, Verb.FILTER, ("a",)), "u")
+            await client.close()
+
+            assert answer == Filtered(("a",))
+            assert server.targets == ["/filter?of=x/y"]
+
+    asyncio.run(run())
+
+
 def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """An endless one is given up."""
     monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 100)
