@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from scheduler.config.duration import EXPECTED as DURATION_EXPECTED, parse_duration
 from scheduler.config.feature_gates import DEFAULTS, SWITCHES, gates_without_effect
 from scheduler.config.options import RunOptions
+from scheduler.config.source import whole_number
 from scheduler.config.walker import did_you_mean
 
 
@@ -35,10 +36,7 @@ def _bool(text: str) -> bool:
 
 def _int(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = None
+        value = whole_number(text)
         if value is None or not least <= value <= most:
             raise FlagError(f'expected a whole number from {least} to {most}, got "{text}"')
         return value
@@ -81,16 +79,21 @@ def _choice(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+_COMPONENT: Final = "kube"
+"""The component whose gates these are; it may stand before a name, with a colon."""
+
+
 def parse_feature_gates(text: str) -> tuple[str, ...]:
     """Parse settings of feature gates; return `Name=true` or `Name=false`, without a component.
 
     Raises:
-        FlagError: a setting has another form, or kube-scheduler 1.36 has no such gate.
+        FlagError: a setting has another form, or kube-scheduler 1.36 has no such gate or component.
     """
     settings = []
     for gate in _list(text):
-        name, equals, value = gate.rpartition(":")[2].partition("=")
-        if not (name and equals):
+        component, colon, setting = gate.rpartition(":")
+        name, equals, value = map(str.strip, setting.partition("="))
+        if not (name and equals) or (colon and component.strip() != _COMPONENT):
             raise FlagError(f'expected Name=true or Name=false, got "{gate}"')
         setting = f"{name}={str(_bool(value)).lower()}"
         if name not in DEFAULTS:

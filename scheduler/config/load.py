@@ -172,7 +172,7 @@ def _of_named_plugins(
     for i, profile in enumerate(written.profiles):
         for place, name in named_plugins(profile, ("profiles", i)):
             named.setdefault(name, place)
-    # An out-of-tree plugin that replaces an in-tree one is used without being named.
+    # An out-of-tree plugin with the name of an in-tree one is refused, even if no profile names it.
     for name in args_types.keys() & IN_TREE.keys():
         named.setdefault(name, ("profiles",))
     for name, place in named.items():

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from scheduler.config.load import load_object
 from scheduler.config.migrate_policy import from_policy
@@ -20,6 +19,7 @@ from scheduler.config.problems import ConfigError, Path, Problems
 from scheduler.config.source import parse
 from scheduler.config.types import API_VERSION, KIND, ExtensionPoint, KubeSchedulerProfile
 from scheduler.config.walker import decode, shown
+from scheduler.config.write import dump
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 """kube-scheduler's name for a profile without one."""
@@ -71,7 +71,7 @@ def migrate(text: str | bytes, *, source: str, out_of_tree: Implements, note: No
     if problems:
         raise ConfigError(source, problems)
     load_object(document, source=f"{source}, migrated", out_of_tree=out_of_tree)
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return dump(document, sort_keys=False)
 
 
 def _migrated(value: Any, problems: Problems, note: Note) -> dict[str, Any]:

@@ -7,13 +7,13 @@ Source: kubernetes pkg/scheduler/framework/plugins/legacy_registry.go,
 staging/src/k8s.io/kube-scheduler/config/v1 (Policy) v1.22.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from scheduler.config.duration import format_duration
 from scheduler.config.problems import Path, Problems
 from scheduler.config.types import API_VERSION, KIND
-from scheduler.config.walker import shown
+from scheduler.config.walker import did_you_mean, shown
 
 _FIT: Final = "NodeResourcesFit"
 _SPREAD: Final = "PodTopologySpread"
@@ -54,6 +54,14 @@ _PRIORITIES: Final = {
     "TaintTolerationPriority": "TaintToleration",
     "ImageLocalityPriority": "ImageLocality",
 }
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "predicates": ("name", "argument"),
+    "priorities": ("name", "weight", "argument"),
+    "extenders": (),
+    "hardPodAffinitySymmetricWeight": (),
+    "alwaysCheckAllPredicates": (),
+}
+"""The fields of a policy, and those of its entries; extenders are checked as those of v1."""
 _WITHOUT_EFFECT: Final = ("EqualPriority", "NodePreferAvoidPodsPriority")
 _MANDATORY: Final = ("TaintToleration", "NodeUnschedulable")
 _DEFAULT_WEIGHTS: Final = {
@@ -89,6 +97,7 @@ class _Policy:
         self._strategies: dict[str, dict[str, Any]] = {}
 
     def configuration(self) -> dict[str, Any]:
+        self._refuse_unknown(self._policy, ("kind", "apiVersion", *_FIELDS), ())
         filters, weights = self._filters(), self._weights()
         if self._policy.get("alwaysCheckAllPredicates"):
             self._note("alwaysCheckAllPredicates: left out; all reasons are always told")
@@ -160,9 +169,19 @@ class _Policy:
             return
         for i, entry in enumerate(found):
             if isinstance(entry, dict):
+                self._refuse_unknown(entry, _FIELDS[name] or entry, (name, i))
                 yield (name, i), entry
             else:
                 self._problems.add((name, i), f"expected a mapping, got {shown(entry)}")
+
+    def _refuse_unknown(
+        self, written: Mapping[str, Any], known: Collection[str], path: Path
+    ) -> None:
+        for name in written:
+            if name not in known:
+                guess = did_you_mean(name, known, found=self._problems)
+                told = guess or f"; known here: {', '.join(known)}"
+                self._problems.add((*path, name), f"unknown field{told}")
 
     def _mapping(self, entry: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
         found = entry.get(name) or {}

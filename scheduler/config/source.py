@@ -8,6 +8,7 @@ Source: sigs.k8s.io/yaml over go.yaml.in/yaml/v2, resolve.go.
 
 import re
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path as FilePath
 from typing import TypeAlias
 
@@ -23,6 +24,9 @@ _TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", 
 _FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
 _MAX_DIGITS = 64
 """Digits at most of a whole number: Python refuses much longer ones, and no field accepts them."""
+_MAX_DEPTH = 100
+"""Levels of lists and mappings at most: writing YAML takes several stack frames for each."""
+_TOO_DEEP = "not readable: lists and mappings are nested too deeply"
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
@@ -84,7 +88,7 @@ def parse(text: str | bytes, problems: Problems) -> Value:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problems.add((), f"not readable as text: {' '.join(str(error).split())}")
     except RecursionError:
-        problems.add((), "not readable: lists and mappings are nested too deeply")
+        problems.add((), _TOO_DEEP)
     return None
 
 
@@ -103,6 +107,16 @@ def _line(path: Path, lines: Mapping[Path, int]) -> int | None:
     while path and path not in lines:
         path = path[:-1]
     return lines[path] if path else None
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text is for Go: `10`, `-1_000`, `0x1F`, `017`; None if it is none.
+
+    Source: Go strconv.ParseInt with base 0.
+    """
+    plain = text.replace("_", "")
+    is_number = _INT.fullmatch(plain) is not None and len(plain) <= _MAX_DIGITS
+    return _int(plain) if is_number and text[0] != "_" else None
 
 
 def is_plain_text(text: str) -> bool:
@@ -150,6 +164,9 @@ class _Reader:
             return _scalar(node)
         if id(node) in self._open:
             self._problems.add(path, "an alias must not contain itself")
+            return None
+        if len(path) == _MAX_DEPTH:
+            self._problems.add((), _TOO_DEEP)
             return None
         self._open.add(id(node))
         try:
@@ -206,10 +223,11 @@ def _resolve(text: str) -> Value:
         return None
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
+    number = whole_number(text)
+    if number is not None:
+        return number
     plain = text.replace("_", "")
-    if _INT.fullmatch(plain) and len(plain) <= _MAX_DIGITS:
-        return _int(plain)
-    if _FLOAT.fullmatch(plain):
+    if text[0] != "_" and _FLOAT.fullmatch(plain) and isfinite(float(plain)):
         return float(plain)
     return text
 

@@ -44,9 +44,9 @@ def to_yaml(config: KubeSchedulerConfiguration) -> str:
     return dump(to_object(config))
 
 
-def dump(value: object) -> str:
+def dump(value: object, *, sort_keys: bool = True) -> str:
     """Return plain values as YAML from which `load` and kube-scheduler read the same values."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=1 << 20)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=1 << 20)
 
 
 def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:

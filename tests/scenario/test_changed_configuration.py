@@ -1,6 +1,7 @@
 """A running daemon takes a changed configuration over: as a whole, or not at all."""
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,21 @@ ANYWHERE: Profile = {
 }
 
 
-def write(file: Path, *profiles: Profile, **fields: Any) -> None:
-    """Write a configuration as an editor does: beside, then in its place."""
-    document = {
+def document_of(*profiles: Profile, **fields: Any) -> dict[str, Any]:
+    """A configuration without leader election."""
+    return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
         "profiles": list(profiles),
         **fields,
     }
+
+
+def write(file: Path, *profiles: Profile, **fields: Any) -> None:
+    """Write a configuration as an editor does: beside, then in its place."""
     beside = file.with_suffix(".new")
-    beside.write_text(yaml.safe_dump(document))
+    beside.write_text(yaml.safe_dump(document_of(*profiles, **fields)))
     beside.replace(file)
 
 
@@ -176,6 +181,24 @@ def test_a_file_that_cannot_be_read_once_is_tried_again(
         assert refused == f"{file}: cannot be read: permission denied"
 
     play(story)
+
+
+def test_a_pipe_is_read_once() -> None:
+    """As `--config <(...)` of a shell: there is nothing more to read, and nothing wrong with it."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(yaml.safe_dump(document_of(SPREADING)))
+
+    async def story(world: World) -> None:
+        await world.start_daemon(file=Path(f"/dev/fd/{reading}"))
+        with capture_logs() as logs:
+            world.daemon.reloader.look()
+
+        assert not logs
+        assert metrics(world)["stowage_config_reload_success"] == 1.0
+
+    play(story)
+    os.close(reading)
 
 
 def test_an_unexpected_error_is_a_refusal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ class FakeExtender:
     Attributes:
         asked: verb and body of each request, in order.
         most: the most requests that were under way at a time.
+        targets: path and query of each request.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class FakeExtender:
         self.asked: list[tuple[str, Body]] = []
         self.most = 0
         self.headers: list[Any] = []
+        self.targets: list[str] = []
         self._under_way = 0
         self._tls = tls
         self._host = host
@@ -76,6 +78,7 @@ class FakeExtender:
         body = msgspec.json.decode(await request.read())
         self.asked.append((verb, body))
         self.headers.append(request.headers.copy())
+        self.targets.append(request.path_qs)
         self._under_way += 1
         self.most = max(self.most, self._under_way)
         try:

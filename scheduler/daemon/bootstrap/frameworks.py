@@ -54,7 +54,6 @@ class FrameworkBuilder:
         self._on_failed = on_failed
         self._out_of_tree = out_of_tree or {}
         self.own_plugins = own_plugins(self._out_of_tree)
-        self._trusted = IN_TREE.keys() - self._out_of_tree.keys()
         self._class_cache_bytes = class_cache_bytes
 
     def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
@@ -71,7 +70,7 @@ class FrameworkBuilder:
         registry = {
             **IN_TREE,
             **{name: own[name] for name in own if name in named},
-            **self._gated(config.feature_gates),
+            **_gated(config.feature_gates),
         }
         return {
             profile.scheduler_name: self._framework(
@@ -83,11 +82,6 @@ class FrameworkBuilder:
             )
             for profile in config.profiles
         }
-
-    def _gated(self, feature_gates: Collection[str]) -> dict[str, type[Plugin]]:
-        """Return the replacements of in-tree plugins for feature gates; out-of-tree ones stay."""
-        behind = (plugin for gate in feature_gates for plugin in BEHIND_GATES.get(gate, ()))
-        return {plugin.NAME: plugin for plugin in behind if plugin.NAME not in self._out_of_tree}
 
     def _framework(
         self,
@@ -113,7 +107,7 @@ class FrameworkBuilder:
                 _with_stand_ins(enabled, standing_in.values()),
                 lambda name: self._plugin(registry[name], name, profile),
                 calls,
-                trusted=self._trusted,
+                trusted=IN_TREE.keys(),
             ),
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             class_cache_bytes=self._class_cache_bytes,
@@ -135,6 +129,12 @@ class FrameworkBuilder:
                 f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
                 f"{type(problem).__name__}: {problem}"
             ) from problem
+
+
+def _gated(feature_gates: Collection[str]) -> dict[str, type[Plugin]]:
+    """Return the replacements of in-tree plugins for feature gates."""
+    behind = (plugin for gate in feature_gates for plugin in BEHIND_GATES.get(gate, ()))
+    return {plugin.NAME: plugin for plugin in behind}
 
 
 def _with_stand_ins(enabled: Expansion, stand_ins: Collection[type[Plugin]]) -> Expansion:

@@ -77,11 +77,19 @@ def out_of_tree_plugins(
 ) -> Mapping[str, type[Plugin]]:
     """Return the plugin classes of installed packages by name; those in `added` have precedence.
 
-    A look-up imports the plugin, and raises PluginLoadError if that fails.
+    A look-up imports the plugin, and raises PluginLoadError if that fails, or if kube-scheduler has
+    a plugin of this name. Source: pkg/scheduler/framework/runtime registry.go (Register) v1.36.
     """
     announced, classes = announced_plugins(), dict(added or {})
 
     def plugin_called(name: str) -> type[Plugin]:
+        if name in KNOWN_PLUGINS:
+            packages = " and ".join(map(package_of, announced.get(name, ())))
+            place = classes[name].__qualname__ if name in classes else packages
+            raise PluginLoadError(
+                f'plugin "{name}" ({place}): expected another name: kube-scheduler or Stowage '
+                "itself has a plugin of this name"
+            )
         return classes[name] if name in classes else _imported(*announced[name])
 
     return _Found((*announced, *classes), plugin_called)

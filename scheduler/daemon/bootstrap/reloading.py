@@ -78,7 +78,10 @@ class Reloader:
         self._is_owed = True
         """Whether the next check reads an unchanged file too, as at start or after a read error."""
         self._problem = ""
-        self._followed = FollowedFiles([Path(options.config)] if options.config else [])
+        path = Path(options.config)
+        self._is_followed = bool(options.config) and not path.is_fifo()
+        """A pipe, such as `<(...)` of a shell, has its content once; a second read may block."""
+        self._followed = FollowedFiles([path])
         self._digest = ""
         driver.on_configured = self._on_configured
         metrics.config_info.from_source(lambda: {self._digest: 1})
@@ -95,7 +98,7 @@ class Reloader:
     def look(self) -> None:
         """Load the file if it has changed, or could not be read at the last check."""
         has_changed = self._followed.have_changed()
-        if not self._options.config or not (has_changed or self._is_owed):
+        if not self._is_followed or not (has_changed or self._is_owed):
             return
         self._is_owed, before = False, self._problem
         try:

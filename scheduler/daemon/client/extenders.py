@@ -101,7 +101,7 @@ class ExtenderClient:
             if body is None:
                 return NoAnswer("the pod, or all it was to be asked about, is gone")
             answered = await endpoint.send(
-                verb.value, path, Request("POST", endpoint.path(path), body, JSON)
+                verb.value, path, Request("POST", f"/{path}", body, JSON)
             )
         if isinstance(answered, NoAnswer):
             return answered
@@ -115,7 +115,7 @@ class ExtenderClient:
         endpoint = self._endpoints[extender]
         path = endpoint.extender.config.bind_verb
         body = binding_args(bind.namespace, bind.name, bind.uid, bind.node)
-        request = Request("POST", endpoint.path(path), body, JSON, self._fence)
+        request = Request("POST", f"/{path}", body, JSON, self._fence)
         answered = await endpoint.send(BIND, path, request)
         if isinstance(answered, NoAnswer):
             return answered
@@ -159,14 +159,13 @@ class _ExtenderEndpoint:
         self._is_warned = False
         self._large = asyncio.Semaphore(LARGE_REQUESTS)
         config = extender.config
-        server = config.url_prefix.rstrip("/")
+        self._server = server = config.url_prefix.rstrip("/")
         try:
             url = _checked(config)
             context = _context(config) if url.scheme == "https" else None
         except _UnusableError as problem:
             told = Problem(("extenders", extender.place, *problem.path), problem.message)
             raise ConnectionConfigError(str(told)) from problem
-        self._server, self._prefix = server.removesuffix(url.path), url.path
         self._routing: dict[str, Any] = {"proxy": proxy_for(server, os.environ)}
         if context is not None:
             self._routing["ssl"] = context
@@ -177,9 +176,6 @@ class _ExtenderEndpoint:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-
-    def path(self, verb: str) -> str:
-        return f"{self._prefix}/{verb}"
 
     def unreadable(self, verb: str, problem: UnreadableAnswerError) -> str:
         url = self.extender.url(verb)

@@ -94,12 +94,18 @@ def why(problem: Exception) -> str:
     if isinstance(problem, aiohttp.ClientConnectorError):
         cause = cause_of(problem.os_error)
         return cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
-    # The text of the next two errors has the URL of the proxy, maybe with a password.
-    if isinstance(problem, aiohttp.ClientResponseError):
-        return cut(f"{problem.status} {problem.message}")
     if isinstance(problem, aiohttp.InvalidURL):
         return "the URL of the server or its proxy cannot be used"
-    return cut(str(problem) or type(problem).__name__)
+    wrong = problem if isinstance(problem, HttpProcessingError) else problem.__cause__
+    if isinstance(wrong, HttpProcessingError):
+        # Its status is aiohttp's own, and its message has several lines.
+        text = f"the answer cannot be read: {' '.join(wrong.message.split())}"
+    elif isinstance(problem, aiohttp.ClientResponseError):
+        # Its text has the URL of the proxy, maybe with a password, as that of an InvalidURL.
+        text = f"{problem.status} {problem.message}"
+    else:
+        text = str(problem) or type(problem).__name__
+    return cut(text)
 
 
 class _FencedBytes(BytesPayload):

@@ -5,9 +5,9 @@ Differs: an ignorable extender that is late again and again is not called for a 
 waits for it with every pod.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -20,6 +20,8 @@ LATE_IN_A_ROW: Final = 3
 """Late answers in a row after which an ignorable extender is suspended."""
 SKIP_SECONDS: Final = 30.0
 """Duration of a suspension. After it, one more late answer suspends the extender again."""
+_CREDENTIALS: Final = re.compile(r"^([^/@]*//|)[^/?#]*@")
+"""The scheme of a URL, if it has one, and the user and password before its host."""
 
 
 class KnownExtender(msgspec.Struct, frozen=True):
@@ -149,11 +151,5 @@ class Extenders:
 
 
 def without_password(url: str) -> str:
-    """A URL without credentials, for logs and files."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        # The call itself fails with a clear message.
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=host)) if host != parts.netloc else url
+    """A URL, or a text that should be one, without credentials, for logs and files."""
+    return _CREDENTIALS.sub(r"\1", url)

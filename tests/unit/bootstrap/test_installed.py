@@ -245,3 +245,19 @@ def test_without_any_the_list_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         0,
         "No installed package announces a plugin (entry point group stowage.plugins).\n",
     )
+
+
+@pytest.mark.parametrize("name", ["NodeResourcesFit", "KeepRoom"])
+def test_a_name_that_is_taken_is_one_message(folder: Path, name: str) -> None:
+    """No package replaces a plugin of kube-scheduler, or one of Stowage, by being installed."""
+    announce(folder, "taken", **{name: "listed_taken"})
+    (folder / "listed_taken.py").write_text(_GOOD.replace("ListedRacks", name))
+    config = folder / "config.yaml"
+    config.write_text(config_with("plugins: {multiPoint: {enabled: [{name: ListedRacks}]}}"))
+    expected = f'plugin "{name}" (taken 1): expected another name'
+
+    results = [call("config", str(config)), call("run", "--config", str(config))]
+
+    assert [each.exit_code for each in results] == [2, 2]
+    assert all(f"profiles: {expected}" in each.stderr for each in results)
+    assert expected in " ".join(call("plugin", "list").stdout.split())

@@ -98,6 +98,22 @@ def test_a_prefix_with_a_path_and_slashes() -> None:
     asyncio.run(run())
 
 
+def test_a_prefix_with_a_query() -> None:
+    """The verb comes after it, as in kube-scheduler."""
+
+    async def run() -> None:
+        async with FakeExtender(filter=lambda body: {"NodeNames": names_of(body)}) as server:
+            prefix = f"{server.url}/filter?of=x"
+            client = client_of(configured(urlPrefix=prefix, filterVerb="y", nodeCacheCapable=True))
+            answer = await client.ask(Question(0, Verb.FILTER, ("a",)), "u")
+            await client.close()
+
+            assert answer == Filtered(("a",))
+            assert server.targets == ["/filter?of=x/y"]
+
+    asyncio.run(run())
+
+
 def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """An endless one is given up."""
     monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 100)
@@ -107,6 +123,40 @@ def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert isinstance(answer, NoAnswer)
     assert "the answer is longer than" in answer.problem
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n", "Bad status line: "),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "Invalid character in Content-Length: "),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}", "Not enough data to satisfy content"),
+    ],
+)
+def test_an_answer_that_is_not_http_is_one_line(raw: bytes, expected: str) -> None:
+    """It has no status of which the extender knows nothing, and nothing of Python."""
+
+    async def run() -> Any:
+        async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(raw)
+            writer.close()
+
+        async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+            host, port = server.sockets[0].getsockname()
+            client = client_of(configured(urlPrefix=f"http://{host}:{port}", nodeCacheCapable=True))
+            try:
+                return await client.ask(Question(0, Verb.FILTER, ("a",)), "u")
+            finally:
+                await client.close()
+
+    answer = asyncio.run(run())
+
+    assert isinstance(answer, NoAnswer)
+    _, _, told = answer.problem.partition('/filter": ')
+    assert told.startswith(f"the answer cannot be read: {expected}")
+    assert "400" not in told
+    assert "\n" not in told
 
 
 def test_a_redirect_is_not_followed() -> None:

@@ -104,6 +104,14 @@ def test_every_flag_means_something_or_says_why_not() -> None:
             id="APIs of others",
         ),
         pytest.param(["--bind-address=::"], "bind_address", "::", id="IPv6 address"),
+        pytest.param(["--secure-port=0x2813"], "secure_port", 10259, id="hexadecimal"),
+        pytest.param(["--v=010"], "v", 8, id="octal"),
+        pytest.param(
+            ["--feature-gates= kube : NodeSwap = true "],
+            "feature_gates",
+            ("NodeSwap=true",),
+            id="spaces in gates",
+        ),
     ],
 )
 def test_flags_are_read_as_pflag_reads_them(
@@ -117,6 +125,11 @@ def test_flags_are_read_as_pflag_reads_them(
     ("arguments", "message"),
     [
         pytest.param(["--secure-port=70000"], 'from 0 to 65535, got "70000"', id="port"),
+        pytest.param(["--secure-port=٣"], 'from 0 to 65535, got "٣"', id="digits of others"),
+        pytest.param(["--secure-port= 5"], 'from 0 to 65535, got " 5"', id="a space"),
+        pytest.param(
+            ["--feature-gates=cube:NodeSwap=true"], 'got "cube:NodeSwap=true"', id="component"
+        ),
         pytest.param(["--leader-elect=maybe"], 'true or false, got "maybe"', id="switch"),
         pytest.param(["--leader-elect-lease-duration=5"], 'such as "15s"', id="duration"),
         pytest.param(["--bind-address=localhost"], 'got "localhost"', id="host name"),

@@ -208,6 +208,15 @@ def test_a_malformed_profile_is_one_line(text: str, expected: str) -> None:
             "predicates: [{name: P, argument: {labelsPresence: [1]}}]",
             "predicates[0].argument.labelsPresence: expected a mapping",
         ),
+        ("predicate: []", 'predicate: unknown field; did you mean "predicates"?'),
+        (
+            "priorities: [{name: ImageLocalityPriority, wieght: 5}]",
+            'priorities[0].wieght: unknown field; did you mean "weight"?',
+        ),
+        (
+            "predicates: [{name: HostName, x: 1}]",
+            "predicates[0].x: unknown field; known here: name, argument",
+        ),
         (
             "predicates: [{name: HostName, argument: 3}]",
             "predicates[0].argument: expected a mapping",
@@ -266,3 +275,11 @@ def test_v1_stays_as_it_is() -> None:
         yaml.safe_load(text)
     )
     assert notes == ["it is v1 already; nothing is changed"]
+
+
+@pytest.mark.parametrize("name", ["1e3", "y", "0o17", "1_000", "12e456", "null", "é"])
+def test_a_text_stays_a_text(name: str) -> None:
+    """What only quotes make a text for kube-scheduler has quotes in the output too."""
+    config, _ = migrated(BETA.format("v1beta3") + f'profiles: [{{schedulerName: "{name}"}}]')
+
+    assert config.profiles[0].scheduler_name == name

@@ -19,6 +19,8 @@ from scheduler.config.source import Value, is_plain_text, parse
         pytest.param("-0b11", -3, id="binary"),
         pytest.param("1_000", 1000, id="underscores"),
         pytest.param("1e3", 1000.0, id="exponent"),
+        pytest.param("_1", "_1", id="no underscore at the beginning"),
+        pytest.param("1e400", "1e400", id="more than a float holds"),
         pytest.param("1:30", "1:30", id="no sexagesimal numbers"),
         pytest.param("2001-01-01", "2001-01-01", id="a date is a text"),
         pytest.param("08", 8.0, id="no octal number, so a float"),
@@ -91,6 +93,17 @@ def test_aliases_of_aliases_are_refused() -> None:
     assert parse("\n".join(["a0: &a0 [x]", *lines]), problems) is None
 
     told = "aliases stand for more than 100,000 values; write the values out"
+    assert [p.message for p in problems] == [told]
+
+
+@pytest.mark.parametrize("text", ["a: " + "[" * 400 + "]" * 400, "{a: " * 400 + "}" * 400])
+def test_deep_nesting_is_refused(text: str) -> None:
+    """Even if it could be read: nothing could write it."""
+    problems = Problems()
+
+    parse(text, problems)
+
+    told = "not readable: lists and mappings are nested too deeply"
     assert [p.message for p in problems] == [told]
 
 

@@ -387,3 +387,6 @@ def test_passwords_are_not_told() -> None:
     assert without_password("https://user:secret@host:1/x") == "https://host:1/x"
     assert without_password("http://host/x//") == "http://host/x//"
     assert without_password("http://[broken") == "http://[broken"
+    assert without_password("http://user:secret@[broken/a@b") == "http://[broken/a@b"
+    assert without_password("user:secret@host:80/x") == "host:80/x"
+    assert without_password("http://host/a@b//c@d") == "http://host/a@b//c@d"
