@@ -32,7 +32,7 @@ MAX_LINES: Final = 1 << 24
 _MAX_BLOCK: Final = 2 * MAX_LINES
 _BLOCK_BYTES: Final = 1 << 20
 _UNWRITTEN: Final = b"\0"
-"""After a power loss, a file may end with zeros in place of blocks."""
+"""After a power loss, a file may end with zeros in place of blocks, or of the end of a block."""
 _CUT_SHORT: Final = "it is damaged: it ends in the middle of a block"
 
 
@@ -234,17 +234,31 @@ def _lines(file: BinaryIO, end: int = sys.maxsize) -> Iterator[bytes]:
     """Yield the lines of a file up to an offset."""
     _check_start(file)
     while frame := _read(file, _FRAME.size, end):
-        if len(frame) < _FRAME.size or not frame.rstrip(_UNWRITTEN):
+        if len(frame) < _FRAME.size:
             raise CutShortError(_CUT_SHORT)
         size, checksum = _FRAME.unpack(frame)
-        if size > _MAX_BLOCK:
-            raise RecordingError(f"it is damaged before byte {file.tell()}")
+        if not 0 < size <= _MAX_BLOCK:
+            raise _damage(file, frame, end)
         packed = _read(file, size, end)
         if len(packed) < size:
             raise CutShortError(_CUT_SHORT)
         if zlib.crc32(packed) != checksum:
-            raise RecordingError(f"it is damaged before byte {file.tell()}")
+            raise _damage(file, packed, end)
         yield from _unpacked(packed).splitlines()
+
+
+def _damage(file: BinaryIO, read: bytes, end: int) -> RecordingError:
+    """Return the problem of a wrong block: it was not written to its end, or it is damaged.
+
+    After a power loss, a block may end with zeros, and only zeros follow.
+    """
+    damaged = RecordingError(f"it is damaged before byte {file.tell()}")
+    piece = read[-1:]
+    while piece:
+        if piece.strip(_UNWRITTEN):
+            return damaged
+        piece = _read(file, _BLOCK_BYTES, end)
+    return CutShortError(_CUT_SHORT)
 
 
 def _read(file: BinaryIO, size: int, end: int) -> bytes:

@@ -772,6 +772,41 @@ def test_a_damaged_file_is_one_clear_message(tmp_path: Path, damage: Any, messag
         list(Recording([path]))
 
 
+def test_a_recording_may_end_or_turn_to_zeros_at_any_byte(tmp_path: Path) -> None:
+    """As after a kill, and after a power loss: what is whole before is read."""
+    record(tmp_path, 3)
+    [path] = tmp_path.iterdir()
+    data, records = path.read_bytes(), list(Recording([path]))
+    begin = len(MAGIC) + len(block(Writer.header(HEADER)))
+
+    for size in range(len(data)):
+        for rest in (b"", bytes(len(data) - size), bytes(9000)):
+            path.write_bytes(data[:size] + rest)
+            read: list[Record] = []
+            told, kind = "", RecordingError
+            try:
+                read.extend(Recording([path]))
+            except RecordingError as problem:
+                told, kind = str(problem), type(problem)
+            assert told in ("", f"{path}: it is damaged: it ends in the middle of a block")
+            assert kind is CutShortError or size < begin or not told
+            assert read == records[: len(read)]
+
+
+def test_zeros_before_other_bytes_are_a_damage(tmp_path: Path) -> None:
+    """What follows them was recorded later: the state before them is not the last one."""
+    record(tmp_path, 3)
+    [path] = tmp_path.iterdir()
+    data = path.read_bytes()
+    start = len(MAGIC) + len(block(Writer.header(HEADER)))
+    for size in (8, 20):
+        path.write_bytes(data[:start] + bytes(size) + data[start + size :])
+
+        with pytest.raises(RecordingError, match="it is damaged before byte") as damage:
+            list(Recording([path]))
+        assert not isinstance(damage.value, CutShortError)
+
+
 def test_what_was_answered_alike_before_a_damage_is_counted() -> None:
     """Nothing, where the first event cannot be read."""
     nobody: Any = None
