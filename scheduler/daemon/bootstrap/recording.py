@@ -148,7 +148,9 @@ def _decision_log(
     try:
         write = to_standard_output if file == "-" else RotatedFile(Path(file))
     except OSError as problem:
-        raise RecordError(f"--decisions {file}: {problem.strerror}") from problem
+        # A pipe or a terminal has no end to append to, which is no error of the system.
+        told = problem.strerror or "expected a file, or - for standard output"
+        raise RecordError(f"--decisions {file}: {told}") from problem
 
     def ended(why: str) -> None:
         log.error("No more decisions are written", file=file, reason=why)

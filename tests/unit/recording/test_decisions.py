@@ -171,8 +171,45 @@ def test_what_is_full_ends_it_and_is_told_once(problem: Exception, why: str) -> 
     told.log.close()
 
     assert told.ended == [why]
-    assert sum(told.lost) == 3
+    assert sum(told.lost) == 4
     assert not told.log._lines
+
+
+def test_rows_that_wait_for_a_disk_that_turns_out_full_are_lost() -> None:
+    """Those of the block that cannot be written, and those of the blocks behind it."""
+    told = Log(waiting_blocks=3)
+    told.sink.problem = OSError(28, "No space left on device")
+    rows = sum(told.fill_block() for _ in range(3))
+    told.sink.may_go_on.set()
+    told.log._writer.settle()
+
+    told.log.take(PLACED)
+    told.log.note(Tick(), 1.0, ())
+    told.log.close()
+
+    assert (told.ended, sum(told.lost)) == (["No space left on device"], rows + 1)
+
+
+def test_a_disk_that_is_full_at_the_end_is_told() -> None:
+    """The last rows are lost, and counted."""
+    told = Log()
+    told.sink.problem = OSError(28, "No space left on device")
+    told.sink.may_go_on.set()
+    told.log.take(PLACED)
+    told.log.close()
+
+    assert (told.ended, told.lost) == (["No space left on device"], [1])
+
+
+def test_a_reader_that_hangs_at_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for."""
+    monkeypatch.setattr("scheduler.daemon.recording.decision_log.CLOSE_SECONDS", 0.01)
+    told = Log()
+    told.log.take(PLACED)
+    told.log.close()
+    told.sink.may_go_on.set()
+
+    assert (told.ended, told.lost) == (["the disk or the reader does not answer"], [1])
 
 
 def test_files_are_put_aside_and_the_oldest_removed(tmp_path: Path) -> None:
