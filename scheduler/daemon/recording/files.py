@@ -152,9 +152,10 @@ def recordings_in(
         RecordingError: the directory is unreadable, or all its recordings are.
     """
     try:
-        paths = [path for path in directory.glob(f"*{SUFFIX}") if path.stat().st_size]
+        paths = [path for path in directory.iterdir() if path.name.endswith(SUFFIX)]
     except OSError as problem:
         raise _in(directory, problem) from problem
+    paths = [path for path in paths if not _is_empty(path)]
     readable: dict[str, Recording] = {}
     problems: list[RecordingError] = []
     for name, (found, started) in _by_recording(sorted(paths)).items():
@@ -172,6 +173,14 @@ def recordings_in(
         else:
             kept.append(recording)
     return sorted(kept, key=lambda recording: recording.header.started)
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return not path.stat().st_size
+    except OSError:
+        # Its header cannot be read either, which names the file.
+        return False
 
 
 def _by_recording(paths: Iterable[Path]) -> dict[str, tuple[list[Path], float | None]]:
