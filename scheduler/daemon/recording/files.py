@@ -12,6 +12,7 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.daemon.recording.records import (
     CutShortError,
@@ -118,6 +119,26 @@ class Recording:
                 if isinstance(problem, CutShortError) and path == self.paths[-1]:
                     told = CutShortError(*told.args)
                 raise told from problem
+
+
+def named_recording(paths: Sequence[Path]) -> Recording:
+    """Return the recording of which a user named all files.
+
+    Raises:
+        RecordingError: as `Recording`; or the next part is beside the files, and not among them.
+    """
+    recording = Recording(paths)
+    last = recording.paths[-1]
+    header = _header(last)
+    if header is None or last.name != part_name(header):
+        return recording
+    beside = last.with_name(part_name(replace(header, part=header.part + 1)))
+    if beside.exists() and not _is_empty(beside):
+        raise RecordingError(
+            f"{beside}: this part of the recording is missing; "
+            "expected all files of a recording, or their directory"
+        )
+    return recording
 
 
 def part_name(header: Header) -> str:

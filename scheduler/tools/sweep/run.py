@@ -16,7 +16,12 @@ import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
-from scheduler.daemon.recording.files import LeftOut, Recording, recordings_in
+from scheduler.daemon.recording.files import (
+    LeftOut,
+    Recording,
+    named_recording,
+    recordings_in,
+)
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
@@ -131,7 +136,7 @@ class TaskResult(msgspec.Struct, frozen=True):
 def recordings_at(
     path: Path, left_out: Callable[[LeftOut], object] = lambda _: None
 ) -> list[Recording]:
-    """Open all recordings of a directory, or the one whose first part is a file.
+    """Open all recordings of a directory, or the one of a single file.
 
     `left_out` is as for `recordings_in`.
 
@@ -139,7 +144,7 @@ def recordings_at(
         SchedulerError: there is no recording, or one cannot be read.
     """
     if not isdir(path):  # noqa: PTH112 - `Path` raises for unreachable paths
-        return [Recording([path])]
+        return [named_recording([path])]
     found = recordings_in(path, left_out)
     if not found:
         raise InputError(f"{path}: expected a recording, found none")
