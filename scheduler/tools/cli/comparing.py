@@ -10,8 +10,9 @@ from scheduler.daemon.recording.records import Header, Record
 from scheduler.daemon.recording.summary import Summary, Victim
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.tools.cli.echo import echo
-from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
+from scheduler.tools.cli.inputs import read_profiles
 from scheduler.tools.cli.tables import print_table
+from scheduler.tools.offline.asking import NOT_ASKED
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
 from scheduler.tools.offline.recorded import (
