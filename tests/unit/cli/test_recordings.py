@@ -103,6 +103,22 @@ def test_a_recording_without_its_last_parts_is_refused(tmp_path: Path) -> None:
     assert recording_at([first], None).paths == [first]
 
 
+def test_a_name_in_several_namespaces_is_refused(tmp_path: Path) -> None:
+    """Which pod is meant would be a guess."""
+    pods = [ObjectSet("pods", make_pod_info("web", namespace=each, uid=each)) for each in "ab"]
+    path = written(tmp_path / "r.recording", make_header(configuration=CONFIGURATION), pods)
+
+    unclear, meant = (
+        stowage("replay", path, "--dump", "--explain", name) for name in ("web", "b/web")
+    )
+
+    assert unclear.exit_code == 2
+    assert unclear.stderr == (
+        "stowage replay: --explain web: there is one in each of a, b: say NAMESPACE/web\n"
+    )
+    assert (meant.exit_code, "b/web" in meant.stdout) == (0, True)
+
+
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_explain_asks_no_extender_about_a_recording(tmp_path: Path, is_recorded: bool) -> None:
     """A recording lacks the fields that an extender needs; a note says that none was asked."""
