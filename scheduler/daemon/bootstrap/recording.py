@@ -38,6 +38,7 @@ class Recorders:
 
     Attributes:
         flight: the recorder of the last minutes.
+        epoch: the time of day at 0 of the events' clock, for the engine as for its replay.
         logs: all recorders, for the driver.
         take_outcome: the receiver of the engine's outcomes; None without `--decisions`.
     """
@@ -74,6 +75,7 @@ class Recorders:
         )
         directory = options.record
         self._crash_directory = _crash_directory(directory)
+        self.epoch = header.epoch
         self.flight = FlightRecorder(header)
         self._to_disk = None if not directory else _to_disk(Path(directory), header)
         self._decisions = _decision_log(options.decisions, header, on_lost)

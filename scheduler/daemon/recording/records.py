@@ -93,6 +93,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     clock: Time
     is_complete: bool = True
 
+    @property
+    def epoch(self) -> float:
+        """The time of day at 0 of the events' clock, in seconds since 1970."""
+        return self.started - self.clock
+
 
 class _HeaderStart(msgspec.Struct, frozen=True):
     """The fields of a header that all formats have."""
