@@ -149,7 +149,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
         refuse("sweep", problem)
     failed = _unreadable(left_out) | _failed(tasks, results)
     if output == "json":
-        print_line({"ranking": standings, "failed": failed, "table": str(table)})
+        print_line({"ranking": standings, "failed": failed, "table": visible(str(table))})
     else:
         _print(standings, [table, *pictures])
     _print_notes(tasks, results, failed)
@@ -180,7 +180,8 @@ def _unreadable(left_out: Iterable[LeftOut]) -> dict[str, str]:
             told = "left out; the directory has the whole recording of its process"
             echo(f"stowage sweep: {each.path}: {told}", err=True)
         else:
-            found[str(each.path)] = str(each.problem).removeprefix(f"{each.path}: ")
+            told = str(each.problem).removeprefix(f"{each.path}: ")
+            found[visible(str(each.path))] = visible(told)
     return found
 
 

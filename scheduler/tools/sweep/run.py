@@ -27,6 +27,7 @@ from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine import Engine
 from scheduler.observability.build_info import stowage_version
+from scheduler.observability.visible import visible
 from scheduler.tools.offline.asking import NOT_ASKED
 from scheduler.tools.offline.capacity import fragmentation
 from scheduler.tools.offline.cluster import Profiles
@@ -183,9 +184,14 @@ def carry_out(task: Task) -> TaskResult:
         rows = tuple(_rows(task, found, engine))
         return TaskResult(task.digest, rows, reconfigured=found.reconfigured, notices=notices)
     except SchedulerError as problem:
-        return TaskResult(task.digest, problem=str(problem))
+        return _failed(task, str(problem))
     except Exception as problem:  # noqa: BLE001 - of a plugin, or a defect: other runs go on
-        return TaskResult(task.digest, problem=f"{type(problem).__name__}: {problem}")
+        return _failed(task, f"{type(problem).__name__}: {problem}")
+
+
+def _failed(task: Task, problem: str) -> TaskResult:
+    # A path, or what a plugin says, may be no text that JSON can have.
+    return TaskResult(task.digest, problem=visible(problem))
 
 
 def _local(path: str) -> Path:

@@ -132,9 +132,10 @@ def parse_what_if(text: str) -> NodeChanges:
     for part in text.split(","):
         verb, _, what = part.partition("=")
         node, _, count = what.rpartition(":")
-        if verb == "remove" and what:
+        is_text = part.isprintable()
+        if verb == "remove" and what and is_text:
             removed.append(what)
-        elif verb == "add" and node and count.isascii() and count.isdigit():
+        elif verb == "add" and node and is_text and count.isascii() and count.isdigit():
             if int(count) > MAX_ADDED:
                 raise InputError(f"--what-if {text}: at most {MAX_ADDED} nodes are added")
             if node in added:

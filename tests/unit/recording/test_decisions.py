@@ -305,6 +305,20 @@ def test_a_file_that_cannot_be_begun_is_one_message(tmp_path: Path, name: str) -
         row_file(tmp_path / "nowhere" / name, HEADER)
 
 
+@pytest.mark.parametrize("name", ["run:1.parquet", "s3:rows.parquet", "\udcff.parquet"])
+def test_a_name_is_that_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever libraries make of colons, or of what is no text."""
+    monkeypatch.chdir(tmp_path)
+    file = row_file(Path(name), HEADER)
+    file.take(PLACED)
+    file.close()
+
+    with Path(name).open("rb") as written:
+        assert pq.read_table(written)["pod"].to_pylist() == [PLACED.pod]
+
+
 def test_a_file_that_fills_the_disk_is_one_message_at_its_end() -> None:
     """And raises nothing into the engine meanwhile."""
     full = Path("/dev/full")
@@ -314,4 +328,17 @@ def test_a_file_that_fills_the_disk_is_one_message_at_its_end() -> None:
     for _ in range(1000):
         file.take(PLACED)
     with pytest.raises(RecordingError, match="/dev/full: cannot be written: No space left"):
+        file.close()
+
+
+def test_a_table_that_fills_the_disk_is_one_message_at_its_end(tmp_path: Path) -> None:
+    """The same, with Parquet."""
+    full = tmp_path / "full.parquet"
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    full.symlink_to("/dev/full")
+    file = row_file(full, HEADER)
+    for _ in range(1000):
+        file.take(PLACED)
+    with pytest.raises(RecordingError, match=r"full\.parquet: cannot be written: No space left"):
         file.close()

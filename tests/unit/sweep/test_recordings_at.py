@@ -11,7 +11,7 @@ from scheduler.daemon.recording.files import LeftOut, part_name
 from scheduler.daemon.recording.records import RecordingError
 from scheduler.kernel.engine.events import Decide, Tick
 from scheduler.tools.offline.asking import NOT_ASKED
-from scheduler.tools.sweep.candidates import CandidateConfig
+from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig
 from scheduler.tools.sweep.run import Task, carry_out, recordings_at
 from tests.support.commands import stowage
 from tests.support.recordings import make_header
@@ -130,6 +130,27 @@ def test_what_has_no_effect_is_told_once(tmp_path: Path) -> None:
         "note: other: parallelism has no effect: all nodes are evaluated at once, in columns",
     ]
     assert again.stderr == done.stderr
+
+
+def test_paths_need_not_be_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages and JSON have their bytes as escapes."""
+    recordings = tmp_path / "\udcff"
+    recordings.mkdir()
+    recorders(recordings).close()
+    (recordings / "other.recording").write_text("not ours")
+    damaged = tmp_path / "damaged.\udcfe"
+    [ours] = recordings.glob("stowage-*")
+    damaged.write_bytes(ours.read_bytes().replace(b"stowage-", b"another-") + b"x")
+    monkeypatch.chdir(tmp_path)
+
+    for out in ("\udcfd", "s3:out"):
+        once = ("sweep", recordings, "--jobs", "1", "-d", out)
+        done, as_json = stowage(*once), stowage(*once, "-o", "json")
+        assert (done.exit_code, as_json.exit_code) == (1, 1)
+        assert "/\\udcff/other.recording: it is no recording" in done.stderr
+        assert json.loads(as_json.stdout)["table"].endswith("results.parquet")
+    problem = carry_out(Task(RECORDED, (str(damaged),), "r")).problem
+    assert "damaged.\\udcfe: it is damaged" in problem
 
 
 def test_a_sweep_goes_on_without_a_damaged_recording(tmp_path: Path) -> None:

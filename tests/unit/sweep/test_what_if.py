@@ -90,6 +90,13 @@ def test_a_node_is_not_added_twice() -> None:
         parse_what_if("add=n:1,add=n:2")
 
 
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """No table could have it."""
+    for text in ("add=\udcff:1", "remove=\udcff"):
+        with pytest.raises(InputError, match=r"expected add=NODE:COUNT or remove=PATTERN, found"):
+            parse_what_if(text)
+
+
 def test_a_pod_that_was_recorded_pending_is_the_same_pod() -> None:
     """Its recorded node does not count."""
     found = placed("remove=n", pod("p"), Tick(), pod("p", "n"))
