@@ -305,9 +305,14 @@ class _Replay:
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:
     core = engine.core
-    waiting = core.queue.pending_pods()
-    assigned = list(core.cache.pods.values())
-    for pod in (*waiting, *assigned):
-        if name in (pod.name, pod.key):
-            return pod
+    # Of a pod that is assumed on a node, the queue's form is the one to explain.
+    pods = (*core.cache.pods.values(), *core.queue.pending_pods())
+    found = {pod.key: pod for pod in pods if name in (pod.name, pod.key)}
+    if len(found) > 1:
+        namespaces = ", ".join(sorted(pod.namespace for pod in found.values()))
+        raise InputError(
+            f"--explain {name}: there is one in each of {namespaces}: say NAMESPACE/{name}"
+        )
+    for pod in found.values():
+        return pod
     raise InputError(f"--explain {name}: at this moment there is no such pod")

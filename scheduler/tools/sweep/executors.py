@@ -179,7 +179,7 @@ def _result_of(future: Future[TaskResult], task: Task, workers: Workers) -> Task
     """Return the result of a task; None if its worker has died.
 
     Raises:
-        InputError: the worker has another version.
+        InputError: the worker has another version, or none.
     """
     try:
         result = future.result()
@@ -187,6 +187,10 @@ def _result_of(future: Future[TaskResult], task: Task, workers: Workers) -> Task
         return None
     except workers.deadly:
         return TaskResult(task.digest, problem=_DIED)
+    except Exception as problem:
+        # A run returns its own errors: this one is about passing the task, or its result.
+        told = f"{type(problem).__name__}: {problem}"
+        raise InputError(f"a worker cannot take a run; has it another version? {told}") from problem
     if result.task != task.digest:
         raise InputError("a worker runs another version of Stowage")
     return result

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from scheduler.config.options import RunOptions
 from scheduler.daemon.bootstrap.daemon import RunningDaemon
 from scheduler.daemon.client.connection import load_connection
 from scheduler.daemon.client.reviews import User
+from scheduler.daemon.recording.files import recordings_in
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
+from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.client.scripted_server import ScriptedServer, json_answer, status_answer
 
@@ -52,6 +55,24 @@ async def put_together(
     finally:
         await daemon._review_session.close()
         await daemon._session.close()
+
+
+def test_a_replay_has_the_same_time_of_day(tmp_path: Path) -> None:
+    """To the last digit: expected ends of pods are compared with it."""
+
+    async def story() -> float:
+        async with put_together({}, record=str(tmp_path)) as daemon:
+            engine = daemon.driver.engine
+            engine.handle(Tick(), START)
+            daemon._recorders.close()
+            return engine.core.wall()
+
+    wall = uvloop.run(story())
+    [recording] = recordings_in(tmp_path)
+    engine = recorded_engine(recorded_profiles(recording.header), recording.header)
+    engine.handle(Tick(), START)
+
+    assert engine.core.wall() == wall
 
 
 def place_of(daemon: RunningDaemon) -> str:
