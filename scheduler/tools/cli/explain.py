@@ -19,7 +19,7 @@ from scheduler.tools.cli.explaining import (
     print_text,
 )
 from scheduler.tools.cli.inputs import input_lines, refuse
-from scheduler.tools.cli.options import Output, page_option, print_line
+from scheduler.tools.cli.options import Output, command, page_option, print_line
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.offline.cases import answer_case
 from scheduler.tools.offline.reading import InputError
@@ -30,7 +30,7 @@ _PENDING: Final = 3
 _WITH_JSONL: Final = frozenset({"jsonl", "preempts", "feature_gates"})
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @click.argument("named_pods", nargs=-1, metavar="[[NAMESPACE/]POD]...")
 @source_options
 @recorded_options

@@ -37,7 +37,7 @@ from scheduler.tools.cli.comparison_page import comparison_page
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.inputs import refuse
-from scheduler.tools.cli.options import Output, page_option, print_line, print_page
+from scheduler.tools.cli.options import Output, command, page_option, print_line, print_page
 from scheduler.tools.cli.pod_page import page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.recordings import day_of, recording_at, rfc3339, until
@@ -49,7 +49,7 @@ from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
 _DIFFERENT: Final = 1
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @click.argument(
     "paths", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )

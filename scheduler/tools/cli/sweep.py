@@ -23,7 +23,7 @@ from scheduler.observability.visible import visible
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import refuse
-from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.options import Output, command, output_option, print_line
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig, from_directory, from_grid
@@ -47,7 +47,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @click.argument(
     "paths", nargs=-1, required=True, metavar="RECORDING...", type=click.Path(path_type=Path)
 )

@@ -10,7 +10,7 @@ from scheduler.errors import SchedulerError
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
-from scheduler.tools.cli.options import Output, page_option, print_line, print_page
+from scheduler.tools.cli.options import Output, command, page_option, print_line, print_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
@@ -37,7 +37,7 @@ _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @source_options
 @recorded_options
 @click.option(

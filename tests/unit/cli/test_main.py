@@ -92,6 +92,26 @@ def test_an_output_is_given_once(command: str) -> None:
     assert "Invalid value for '-o' / '--output': it is given 2 times" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("what-if", "--add-nodes", "1", "--like", "a", "--add-nodes", "2"),
+        ("what-if", "--seed", "1", "--seed", "1"),
+        ("explain", "--profile", "a", "--profile=b"),
+        ("explain", "--changes", "--no-changes"),
+        ("capacity", "--config", "a", "--config", "b"),
+        ("simulate", "--feature-gates", "A=true", "--feature-gates", "B=true"),
+        ("console", "--port", "1", "--port", "2"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(arguments: tuple[str, ...]) -> None:
+    """Nothing is asked before."""
+    result = CliRunner().invoke(main, arguments)
+
+    assert result.exit_code == 2
+    assert "it is given 2 times, expected once" in result.stderr
+
+
 def test_an_interrupted_command_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """As other programs; 1 would be a plugin that failed."""
 
