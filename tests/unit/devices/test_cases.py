@@ -86,6 +86,15 @@ def test_a_device_for_all_nodes_is_taken_where_its_pool_also_has_devices_of_the_
     assert allocate(devices, nodes, "own", claim) is None
 
 
+@pytest.mark.parametrize("kind", ["matchAttribute", "distinctAttribute"])
+def test_no_device_has_the_attribute_without_a_name(kind: str) -> None:
+    """The API server refuses it; a file may have it."""
+    devices, nodes = cluster([a_slice("n", _gpus(1))]), nodes_of("n")
+    claim = a_claim(exactly(), constraints=[{kind: ""}])
+
+    assert verdicts(devices, nodes, claim) == {"n": NOT_ALLOCATABLE}
+
+
 def test_an_alternative_gives_way_when_the_next_request_starves() -> None:
     models = {"a": "big", "b": "small", "c": "small"}
     slices = [a_slice("n", [a_device(n, attributes={"model": m}) for n, m in models.items()])]
