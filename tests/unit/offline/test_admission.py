@@ -126,6 +126,16 @@ def test_a_limit_without_a_request_is_the_request() -> None:
         assert dict(container.resources.requests) == {"cpu": "2", "memory": "1Gi"}
 
 
+def test_limit_ranges_do_not_change_what_a_pod_requests_as_a_whole() -> None:
+    """Its limit is its request, as the API server sets that before the LimitRanges count."""
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    limits["spec"] = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "100m"}}]}
+
+    pod = completed(limits, containers=[{"name": "c"}], resources={"limits": {"cpu": "4"}})
+
+    assert pod.shape.requests["cpu"] == 4000
+
+
 def test_nodes_that_stop_to_answer_are_tolerated() -> None:
     """Unless the pod says itself for how long."""
     mine = {"key": UNREADY[0], "operator": "Exists", "effect": "NoExecute"}
