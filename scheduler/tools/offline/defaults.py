@@ -65,7 +65,8 @@ def completed_pod(raw: Raw) -> dict[str, Any]:
 
 def completed_spec(spec: Raw) -> dict[str, Any]:
     """Return the specification of a pod with defaults; a complete one is not changed."""
-    done = dict(spec)
+    # An empty scheduler name counts as none.
+    done = {name: value for name, value in spec.items() if (name, value) != ("schedulerName", "")}
     for field in ("containers", "initContainers"):
         containers = spec.get(field)
         if isinstance(containers, list):

@@ -82,6 +82,11 @@ def test_runtime_class_brings_overhead_and_nodes() -> None:
     assert [each.key for each in pod.spec.tolerations] == ["sandbox", *UNREADY]
 
 
+def test_an_empty_scheduler_name_is_that_of_the_default_scheduler() -> None:
+    """Templates write it that leave the name open."""
+    assert completed(schedulerName="").spec.scheduler_name == "default-scheduler"
+
+
 def test_limit_ranges_give_what_containers_leave_out() -> None:
     """Of the pod's own namespace; a default limit stands in for a default request."""
     limits: Object = {
