@@ -43,7 +43,7 @@ def changes_of(  # noqa: PLR0913 - one argument per option
     Raises:
         InputError: a change cannot be parsed, is too large, or undoes another one.
     """
-    changes = [
+    changes: list[HypotheticalChange] = [
         *(partial(hypothetical_changes.drain, name=name) for name in drained),
         *(partial(hypothetical_changes.remove_taint, taint=taint) for taint in taints),
         *map(_adding, added),
