@@ -97,6 +97,27 @@ spec:
     assert found.pod.metadata.creation_timestamp == "2024-01-02T03:04:05Z"
 
 
+def test_labels_and_requests_without_a_value_are_there() -> None:
+    """As for the API server: empty labels, which nodes must have as well, and requests of 0."""
+    text = """
+kind: Pod
+metadata: {name: p, labels: {app: }}
+spec:
+  nodeSelector: {disk: }
+  topologySpreadConstraints: [{labelSelector: {matchLabels: {app: }}}]
+  containers: [{resources: {requests: {cpu: }}}]
+"""
+
+    (found,) = read(text).pods
+
+    assert found.labels == {"app": ""}
+    assert found.spec.node_selector == {"disk": ""}
+    selector = found.spec.topology_spread_constraints[0].label_selector
+    assert selector is not None
+    assert selector.match_labels == {"app": ""}
+    assert found.shape.scoring_requests["cpu"] == 0
+
+
 def test_workloads_without_a_namespace_are_in_default() -> None:
     """As the API server would have put them there."""
     service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}}}
