@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _IN_MAPS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("annotations", "labels", "matchLabels", "nodeSelector"), ""),
+    **dict.fromkeys(("annotations", "labels", "matchLabels", "nodeSelector", "selector"), ""),
     **dict.fromkeys(("limits", "requests"), "0"),
 }
 """The meaning of null in fields that are maps."""
-_TERMS: Final = "nodeSelectorTerms"
-"""The only field of a `nodeSelector` that is no map."""
+_FIELDS: Final = frozenset({"matchExpressions", "matchLabels", "nodeSelectorTerms"})
+"""The fields of those selectors that are no maps."""
 
 
 def without_nulls(value: Any, field: str = "") -> Any:
@@ -27,7 +27,7 @@ def without_nulls(value: Any, field: str = "") -> Any:
         return {
             k: v if isinstance(v, str) else null if v is None else without_nulls(v, k)
             for k, v in value.items()
-            if v is not None or (null is not None and k != _TERMS)
+            if v is not None or (null is not None and k not in _FIELDS)
         }
     if isinstance(value, list):
         return [without_nulls(v) for v in value]
