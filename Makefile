@@ -122,6 +122,7 @@ oracle: ## Build the judge: kube-scheduler's own framework as a program (needs G
 parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on random clusters (SEEDS=0:2000)
 	$(BIN)/python -m tests.parity.run --seeds $(SEEDS)
 	$(BIN)/python -m tests.parity.hints
+	$(BIN)/python -m tests.parity.mutated
 	$(BIN)/python -m tests.parity.sampling
 	$(BIN)/python -m tests.parity.groups --seeds $(SEEDS)
 	$(BIN)/python -m tests.parity.history

@@ -198,7 +198,7 @@ def as_written(case: Any) -> Any:
         elif raw["kind"] in ("Pod", "PersistentVolumeClaim"):
             meta["uid"] = f"{raw['kind']}/{name}"
     for raw in case["objects"]:
-        for owner in raw["metadata"].get("ownerReferences", ()):
+        for owner in raw["metadata"].get("ownerReferences") or ():
             owner["uid"] = created.get(owner["uid"], owner["uid"])
     return case
 

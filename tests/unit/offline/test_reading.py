@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.api.objects import OwnerReference
+from scheduler.api.objects import LabelSelector, OwnerReference
 from scheduler.kernel.framework.events import POD_GROUP_KIND, ObjectKind
 from scheduler.tools.offline.reading import (
     ClusterObjects,
@@ -95,6 +95,40 @@ spec:
     assert found.shape.requests == {"cpu": 500, "memory": 2**30}
     assert [port.port for port in found.shape.host_ports] == [80]
     assert found.pod.metadata.creation_timestamp == "2024-01-02T03:04:05Z"
+
+
+def test_labels_and_requests_without_a_value_are_there() -> None:
+    """As for the API server: empty labels, which nodes must have as well, and requests of 0."""
+    text = """
+kind: Pod
+metadata: {name: p, labels: {app: }}
+spec:
+  nodeSelector: {disk: }
+  topologySpreadConstraints: [{labelSelector: {matchLabels: {app: }}}]
+  containers: [{resources: {requests: {cpu: }}}]
+"""
+
+    (found,) = read(text).pods
+
+    assert found.labels == {"app": ""}
+    assert found.spec.node_selector == {"disk": ""}
+    selector = found.spec.topology_spread_constraints[0].label_selector
+    assert selector is not None
+    assert selector.match_labels == {"app": ""}
+    assert found.shape.scoring_requests["cpu"] == 0
+
+
+def test_fields_of_selectors_without_a_value_are_absent() -> None:
+    """Only a Service's selector is a map, as are the labels in that of a ReplicaSet."""
+    service = "kind: Service\napiVersion: v1\nmetadata: {name: s}\nspec: {selector: {app: }}\n"
+    owner = "kind: ReplicaSet\napiVersion: apps/v1\nmetadata: {name: r}\nspec: "
+    empty = "{selector: {matchLabels: , matchExpressions: }}\n"
+
+    selectors = {
+        kind.kind: each.spec.selector for kind, each in read(service, owner + empty).watched
+    }
+
+    assert selectors == {"Service": {"app": ""}, "ReplicaSet": LabelSelector()}
 
 
 def test_workloads_without_a_namespace_are_in_default() -> None:
