@@ -86,6 +86,21 @@ def test_a_device_for_all_nodes_is_taken_where_its_pool_also_has_devices_of_the_
     assert allocate(devices, nodes, "own", claim) is None
 
 
+def test_a_device_is_in_use_until_all_claims_that_have_it_are_free() -> None:
+    """Another scheduler may have given it away, too."""
+    devices, nodes = cluster([a_slice("n", _gpus(1))]), nodes_of("n")
+    claim = a_claim(exactly())
+    found = allocate(devices, nodes, "n", claim)
+    assert found is not None
+    devices.allocate("one", found[0])
+    devices.allocate("other", found[0])
+
+    devices.release("one")
+    assert verdicts(devices, nodes, claim) == {"n": NOT_ALLOCATABLE}
+    devices.release("other")
+    assert verdicts(devices, nodes, claim) == {"n": ALLOCATABLE}
+
+
 @pytest.mark.parametrize("kind", ["matchAttribute", "distinctAttribute"])
 def test_no_device_has_the_attribute_without_a_name(kind: str) -> None:
     """The API server refuses it; a file may have it."""
