@@ -3,6 +3,7 @@
     python -m tests.parity.history --seeds 0:500
     python -m tests.parity.history --claims --seeds 0:500    # with resource claims
     python -m tests.parity.history --devices --seeds 0:500   # with all sorts of devices
+    python -m tests.parity.history --wide --seeds 0:500      # with pools of several nodes
     python -m tests.parity.history --volumes --seeds 0:500   # with volumes
     python -m tests.parity.history --more --seeds 0:500      # with more resources and odd values
     python -m tests.parity.history --profiles --seeds 0:500  # with several profiles
@@ -36,7 +37,11 @@ from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
 from tests.parity.generator.histories import make_history_case
 from tests.parity.generator.history_claims import has_claims, make_claims_history_case
-from tests.parity.generator.history_devices import has_devices, make_devices_history_case
+from tests.parity.generator.history_devices import (
+    has_devices,
+    make_devices_history_case,
+    make_wide_history_case,
+)
 from tests.parity.generator.history_extenders import has_extenders, make_extenders_history_case
 from tests.parity.generator.history_more import has_more, make_more_history_case
 from tests.parity.generator.history_profiles import has_profiles, make_profiles_history_case
@@ -56,6 +61,7 @@ from tests.parity.world import kinds_of_steps
 MAKES: Final[Mapping[str, Callable[[int], Object]]] = {
     "claims": make_claims_history_case,
     "devices": make_devices_history_case,
+    "wide": make_wide_history_case,
     "volumes": make_volumes_history_case,
     "more": make_more_history_case,
     "profiles": make_profiles_history_case,

@@ -105,7 +105,7 @@ class HistoryWithDrivers(HistoryWithClaims):
             else:
                 device.pop("bindingFailureConditions", None)
                 device.pop("bindsToNode", None)
-        elif "bandwidth" in device["capacity"]:
+        elif "bandwidth" in device.get("capacity", {}):
             capacity = device["capacity"]["bandwidth"]
             if draw.maybe(0.3):
                 device["allowMultipleAllocations"] = not device.get("allowMultipleAllocations")
@@ -123,7 +123,8 @@ class HistoryWithDrivers(HistoryWithClaims):
         elif draw.maybe(0.5):
             device["attributes"]["model"] = {"string": draw.pick(("a100", "h100"))}
         else:
-            device["capacity"]["memory"] = {"value": draw.pick(("40Gi", "80Gi"))}
+            capacity = device.setdefault("capacity", {})
+            capacity["memory"] = {"value": draw.pick(("40Gi", "80Gi"))}
 
     def _advance(self, raw: Object) -> None:
         """Bring a slice to the newest generation of its pool, or begin a newer one."""
@@ -230,7 +231,8 @@ class HistoryWithDrivers(HistoryWithClaims):
         if device.get("allowMultipleAllocations"):
             result["shareID"] = f"{self.draw.getrandbits(32):08x}-0000-4000-8000-000000000000"
             amount = self.draw.pick(("1G", "2G", "2500M"))
-            result["consumedCapacity"] = {"bandwidth": amount}
+            if "bandwidth" in device.get("capacity", {}):
+                result["consumedCapacity"] = {"bandwidth": amount}
         allocation: Object = {"devices": {"results": [result]}}
         if "nodeName" in spec:
             field = {"key": "metadata.name", "operator": "In", "values": [spec["nodeName"]]}

@@ -22,7 +22,10 @@ from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.histories import make_history_case
 from tests.parity.generator.history_claims import make_claims_history_case
-from tests.parity.generator.history_devices import make_devices_history_case
+from tests.parity.generator.history_devices import (
+    make_devices_history_case,
+    make_wide_history_case,
+)
 from tests.parity.generator.history_extenders import make_extenders_history_case
 from tests.parity.generator.history_more import make_more_history_case
 from tests.parity.generator.history_profiles import make_profiles_history_case
@@ -47,7 +50,7 @@ RECORDED = Path(__file__).parent / "recorded"
 FIRST_SEED = 1_000_000
 CASES = 40
 """Cases per family."""
-FEWER = {"odd-extenders": 20, "in-tree": 20, "everything-preempts": 10}
+FEWER = {"devices-wide": 20, "odd-extenders": 20, "in-tree": 20, "everything-preempts": 10}
 """Families with fewer cases."""
 SAMPLING = "sampling"
 """The file of the recorded searches among many nodes."""
@@ -78,6 +81,8 @@ CLAIM_HISTORIES = "histories-claims"
 """The same with resource claims."""
 DEVICE_HISTORIES = "histories-devices"
 """The same with all sorts of devices."""
+WIDE_HISTORIES = "histories-wide"
+"""The same with pools that several nodes publish together."""
 VOLUME_HISTORIES = "histories-volumes"
 """The same with volumes."""
 MORE_HISTORIES = "histories-more"
@@ -92,6 +97,7 @@ ALL_HISTORIES: Mapping[str, Callable[[int], Any]] = {
     HISTORIES: make_history_case,
     CLAIM_HISTORIES: make_claims_history_case,
     DEVICE_HISTORIES: make_devices_history_case,
+    WIDE_HISTORIES: make_wide_history_case,
     VOLUME_HISTORIES: make_volumes_history_case,
     MORE_HISTORIES: make_more_history_case,
     PROFILE_HISTORIES: make_profiles_history_case,

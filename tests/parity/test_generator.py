@@ -20,6 +20,7 @@ REJECTING = {
     "declared-features": {"NodeDeclaredFeatures"},
     "devices": {"DynamicResources"},
     "devices-extended": {"DynamicResources", "NodeResourcesFit"},
+    "devices-wide": {"DynamicResources"},
     "device-taint-rules": {"DynamicResources"},
     "extenders": {"Extender", "NodeResourcesFit"},
     "in-tree": {"VolumeBinding", "NodeVolumeLimits", "VolumeZone"},

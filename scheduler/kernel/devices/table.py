@@ -290,14 +290,33 @@ def _nodes_named(spec: ResourceSliceSpec) -> list[str] | None:
 
 
 def slices_like(slices: Iterable[ResourceSlice], node_name: str, other: str) -> list[ResourceSlice]:
-    """The slices that a copy of a node would publish, in pools of its own."""
-    local = [each for each in slices if each.spec.node_name == node_name]
-    sizes = Counter((each.spec.driver, each.spec.pool.name) for each in local)
+    """The slices that a copy of a node would publish, in pools of its own.
+
+    They include the counters that the nodes of a pool share, as if the copy had its own.
+    """
+    slices = [*slices]
+    own = (each for each in slices if each.spec.node_name == node_name)
+    newest = dict.fromkeys(map(_pool_of, own), 0)
+    for each in slices:
+        pool_id = _pool_of(each)
+        if pool_id in newest:
+            newest[pool_id] = max(newest[pool_id], each.spec.pool.generation)
+    copied = [
+        each
+        for each in slices
+        if each.spec.pool.generation == newest.get(_pool_of(each))
+        and (each.spec.node_name == node_name or each.spec.shared_counters)
+    ]
+    sizes = Counter(map(_pool_of, copied))
     found = []
-    for each in local:
-        pool = each.spec.pool
-        size = sizes[each.spec.driver, pool.name]
-        pool = replace(pool, name=f"{pool.name}-of-{other}", resource_slice_count=size)
+    for each in copied:
+        name = f"{each.spec.pool.name}-of-{other}"
+        pool = replace(each.spec.pool, name=name, resource_slice_count=sizes[_pool_of(each)])
         metadata = ObjectMeta(name=f"{each.metadata.name}-of-{other}")
-        found.append(ResourceSlice(metadata, replace(each.spec, node_name=other, pool=pool)))
+        place = {"node_name": other, "node_selector": None, "all_nodes": False}
+        found.append(ResourceSlice(metadata, replace(each.spec, pool=pool, **place)))
     return found
+
+
+def _pool_of(published: ResourceSlice) -> PoolId:
+    return PoolId(published.spec.driver, published.spec.pool.name)

@@ -112,37 +112,39 @@ def publish(draw: Draw, nodes: list[str], habits: Habits) -> Published:
         if draw.maybe(0.95):
             _accelerators(draw, node, habits, found)
         if habits.network is None and draw.maybe(0.85):
-            devices = [_interface(draw, f"nic-{i}", habits) for i in range(draw.randint(1, 3))]
+            devices = [make_interface(draw, f"nic-{i}", habits) for i in range(draw.randint(1, 3))]
             _add(draw, Pool(NIC, node, {"nodeName": node}, devices), habits, found)
     if habits.network is not None and nodes:
         for pool in ("fabric-a", "fabric-b")[: draw.randint(1, 2)]:
             count = draw.randint(1, 4)
-            devices = [_interface(draw, f"nic-{i}", habits) for i in range(count)]
+            devices = [make_interface(draw, f"nic-{i}", habits) for i in range(count)]
             where = {habits.network: True}
             if habits.network == "nodeSelector":
-                where = {"nodeSelector": _selector(draw, nodes)}
+                where = {"nodeSelector": make_selector(draw, nodes)}
             if habits.network == "perDeviceNodeSelection":
                 for device in devices:
-                    device.update(_own_nodes(draw, nodes))
+                    device.update(own_nodes(draw, nodes))
             _add(draw, Pool(NIC, pool, where, devices), habits, found)
     if habits.around is not None and nodes:
         for pool in draw.some(("a-shared", "b-shared", "y-shared", "z-shared"), 2, 3):
-            devices = [_accelerator(draw, f"gpu-{i}", habits) for i in range(draw.randint(1, 3))]
+            devices = [
+                make_accelerator(draw, f"gpu-{i}", habits) for i in range(draw.randint(1, 3))
+            ]
             where = {habits.around: True}
             if habits.around == "nodeSelector":
-                where = {"nodeSelector": _selector(draw, nodes)}
+                where = {"nodeSelector": make_selector(draw, nodes)}
             _add(draw, Pool(GPU, pool, where, devices), habits, found)
     if nodes and draw.maybe(habits.unfinished):
         # A newer generation of one node's pool, with devices for another node only.
         newer = Pool(GPU, draw.pick(nodes), {"nodeName": draw.pick(nodes)}, [])
-        found.slices.append(_slice(draw, newer, [_accelerator(draw, "gpu-0", habits)], 7, 1))
+        found.slices.append(_slice(draw, newer, [make_accelerator(draw, "gpu-0", habits)], 7, 1))
     return found
 
 
 def _accelerators(draw: Draw, node: str, habits: Habits, found: Published) -> None:
     where = {"nodeName": node}
     if not habits.partitions or draw.maybe(0.2):
-        devices = [_accelerator(draw, f"gpu-{i}", habits) for i in range(draw.randint(1, 5))]
+        devices = [make_accelerator(draw, f"gpu-{i}", habits) for i in range(draw.randint(1, 5))]
         _add(draw, Pool(GPU, node, where, devices), habits, found)
         return
     devices, sets = [], []
@@ -153,11 +155,11 @@ def _accelerators(draw: Draw, node: str, habits: Habits, found: Published) -> No
         if draw.maybe(0.5):
             counters["memory"] = {"value": "80Gi"}
         sets.append({"name": name, "counters": counters})
-        whole = _accelerator(draw, f"gpu-{card}", habits)
+        whole = make_accelerator(draw, f"gpu-{card}", habits)
         whole["consumesCounters"] = [{"counterSet": name, "counters": counters}]
         devices.append(whole)
         for part in range(draw.randint(1, 3)):
-            mig = _accelerator(draw, f"gpu-{card}-mig-{part}", habits)
+            mig = make_accelerator(draw, f"gpu-{card}-mig-{part}", habits)
             mig["attributes"]["model"] = {"string": "h100-mig"}
             taken: Object = {"slices": {"value": str(draw.randint(1, amount // 2))}}
             if "memory" in counters and draw.maybe(0.7):
@@ -167,7 +169,7 @@ def _accelerators(draw: Draw, node: str, habits: Habits, found: Published) -> No
     if draw.maybe(habits.unfinished):
         devices[-1]["consumesCounters"][0]["counterSet"] = "unknown"
     if len(sets) > 1 and draw.maybe(0.3):
-        both = _accelerator(draw, "pair", habits)
+        both = make_accelerator(draw, "pair", habits)
         both["consumesCounters"] = [
             {"counterSet": one["name"], "counters": {"slices": {"value": "2"}}} for one in sets
         ]
@@ -227,7 +229,8 @@ def _slice(
     }
 
 
-def _accelerator(draw: Draw, name: str, habits: Habits) -> Object:
+def make_accelerator(draw: Draw, name: str, habits: Habits) -> Object:
+    """Make a device of the driver that partitions."""
     attributes: Object = {
         "model": {"string": draw.pick(MODELS[:2])},
         "index": {"int": draw.randint(0, 3)},
@@ -251,7 +254,8 @@ def _accelerator(draw: Draw, name: str, habits: Habits) -> Object:
     return _surroundings(draw, device, habits)
 
 
-def _interface(draw: Draw, name: str, habits: Habits) -> Object:
+def make_interface(draw: Draw, name: str, habits: Habits) -> Object:
+    """Make a device of the driver that shares."""
     device: Object = {
         "name": name,
         "attributes": {
@@ -291,7 +295,8 @@ def _surroundings(draw: Draw, device: Object, habits: Habits) -> Object:
     return device
 
 
-def _selector(draw: Draw, nodes: list[str]) -> Object:
+def make_selector(draw: Draw, nodes: list[str]) -> Object:
+    """Make a selector of some nodes."""
     term: Object
     if draw.maybe(0.2):
         fields = [{"key": "metadata.name", "operator": "In", "values": [draw.pick(nodes)]}]
@@ -306,12 +311,13 @@ def _selector(draw: Draw, nodes: list[str]) -> Object:
     return {"nodeSelectorTerms": [term]}
 
 
-def _own_nodes(draw: Draw, nodes: list[str]) -> Object:
+def own_nodes(draw: Draw, nodes: list[str]) -> Object:
+    """Make the fields of a device that say which nodes have it."""
     return draw.pick(
         (
             {"allNodes": True},
             {"nodeName": draw.pick(nodes)},
-            {"nodeSelector": _selector(draw, nodes)},
-            {"nodeSelector": _selector(draw, nodes)},
+            {"nodeSelector": make_selector(draw, nodes)},
+            {"nodeSelector": make_selector(draw, nodes)},
         )
     )

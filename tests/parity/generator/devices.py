@@ -236,7 +236,8 @@ class Devices(Feature):
             if offer.device.get("allowMultipleAllocations"):
                 result["shareID"] = f"{draw.getrandbits(32):08x}-0000-4000-8000-{self._claims:012x}"
                 amount = draw.pick(("1G", "2G", "2500M"))
-                result["consumedCapacity"] = {"bandwidth": amount}
+                if "bandwidth" in offer.device["capacity"]:
+                    result["consumedCapacity"] = {"bandwidth": amount}
             else:
                 self._taken.add(id(offer))
             results.append(result)

@@ -32,6 +32,7 @@ from tests.parity.generator.queueing import Queueing
 from tests.parity.generator.resources import Resources
 from tests.parity.generator.storage import DemandingStorage, ScoredStorage, Storage
 from tests.parity.generator.topology import PodAffinity, Spread
+from tests.parity.generator.wide_devices import WideDevices
 
 FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
     "resources": lambda: (Resources(0.8, configured=0.6), Queueing(0.15)),
@@ -98,6 +99,7 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Resources(0.1),
         Devices(0.5, asked=0.75, configured=0.4),
     ),
+    "devices-wide": lambda: (NodeLabels(0.6), WideDevices(0.9, asked=0.1)),
     "mixed": lambda: (
         Queueing(0.2),
         NodeLabels(0.7),

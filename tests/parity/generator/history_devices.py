@@ -19,6 +19,7 @@ from tests.parity.generator.devices import ADMIN_LABEL
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.histories import make_case_of
 from tests.parity.generator.history_claims import API, name_claims
+from tests.parity.generator.wide_devices import publish_wide
 
 MARK = "anything"
 """The class that every such case has."""
@@ -66,6 +67,14 @@ def make_devices_history_case(seed: int) -> Object:
     made = [claim for some in claims.values() for claim in some]
     draw.shuffle(made)
     return {**case, "objects": [*_classes(draw, extended=asked > 0), *slices, *made, *objects]}
+
+
+def make_wide_history_case(seed: int) -> Object:
+    """Make the objects of one seed, with pools that several nodes publish together."""
+    case, draw = make_devices_history_case(seed), Draw(f"history with wide pools:{seed}")
+    nodes = [each["metadata"]["name"] for each in case["objects"] if each["kind"] == "Node"]
+    wide = publish_wide(draw, draw.some(nodes, 2, 4), habits_of(seed))
+    return {**case, "objects": [*wide.slices, *case["objects"]]}
 
 
 def has_devices(case: Object) -> bool:

@@ -128,6 +128,19 @@ def test_a_budget_leaves_the_rest_pending() -> None:
     assert set(program.evaluate(table, rest).codes.tolist()) == {TRUE}
 
 
+def test_values_that_cannot_be_looked_up_cost_what_it_took_to_find_out() -> None:
+    """Go panics on them; a few versions of drivers must not use up the budget of a pass."""
+    table = devices(
+        [{"driver": "d", "attributes": {"a": {"version": f"1.{n}.0"}}} for n in range(50)]
+    )
+    program = compile_expression('device.attributes["d"].a in ["1.0.0", "1.1.0"]')
+
+    found = program.evaluate(table, budget=2_000_000)
+
+    assert set(found.codes.tolist()) == {ERROR}
+    assert 50 <= found.cost < 1000
+
+
 @pytest.mark.parametrize(
     ("expression", "problem", "position"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.api.devices import AllocationResult, ResourceClaim
+from scheduler.api.devices import AllocationResult, ResourceClaim, ResourceSlice
 from scheduler.kernel.devices.allocator import (
     ALLOCATABLE,
     FAILED,
@@ -84,6 +84,37 @@ def test_a_device_for_all_nodes_is_taken_where_its_pool_also_has_devices_of_the_
 
     assert verdicts(devices, nodes, claim) == {"own": NOT_ALLOCATABLE, "other": NOT_ALLOCATABLE}
     assert allocate(devices, nodes, "own", claim) is None
+
+
+def test_a_device_is_in_use_until_all_claims_that_have_it_are_free() -> None:
+    """Another scheduler may have given it away, too."""
+    devices, nodes = cluster([a_slice("n", _gpus(1))]), nodes_of("n")
+    claim = a_claim(exactly())
+    found = allocate(devices, nodes, "n", claim)
+    assert found is not None
+    devices.allocate("one", found[0])
+    devices.allocate("other", found[0])
+
+    devices.release("one")
+    assert verdicts(devices, nodes, claim) == {"n": NOT_ALLOCATABLE}
+    devices.release("other")
+    assert verdicts(devices, nodes, claim) == {"n": ALLOCATABLE}
+
+
+def test_a_copy_of_a_node_has_the_counters_of_its_pool() -> None:
+    def a_part(node: str, generation: int) -> ResourceSlice:
+        consumed = [{"counterSet": "s", "counters": {"c": {"value": "1"}}}]
+        device = a_device(f"of-{node}", consumesCounters=consumed)
+        fields = {"pool": "p", "count": 3, "generation": generation, "nodeName": node}
+        return a_slice(f"{node}-{generation}", [device], **fields)
+
+    sets = [{"name": "s", "counters": {"c": {"value": "2"}}}]
+    counters = a_slice("c", pool="p", count=3, generation=2, allNodes=True, sharedCounters=sets)
+    devices = cluster([a_part("n1", 1), a_part("n1", 2), a_part("n2", 2), counters])
+
+    alone = devices.for_new_node("n1", "new")
+
+    assert chosen(allocate(alone, nodes_of("new"), "new", a_claim(exactly()))) == [["r=of-n1"]]
 
 
 @pytest.mark.parametrize("kind", ["matchAttribute", "distinctAttribute"])
