@@ -17,6 +17,7 @@ from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import (
     UNBOUND_IMMEDIATE,
     ClaimError,
+    ClaimName,
     claim_names,
     obstacle,
     sorted_claims,
@@ -89,7 +90,7 @@ def _obstacles(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iter
             if problem is not None or claim is None:
                 found.append(_Found(problem or "", table.alive))
             else:
-                found.extend(_against_claim(claim, catalog, snapshot))
+                found.extend(_against_claim(name, claim, catalog, snapshot))
         found.extend(
             _Found(OVER_LIMIT, over[driver], driver)
             for driver in by_driver(_wanted(alone, catalog))
@@ -103,10 +104,15 @@ def _obstacles(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iter
 
 
 def _against_claim(
-    claim: PersistentVolumeClaim, catalog: VolumeCatalog, snapshot: Snapshot
+    name: ClaimName, claim: PersistentVolumeClaim, catalog: VolumeCatalog, snapshot: Snapshot
 ) -> Iterator[_Found]:
     everywhere = snapshot.table.alive
-    if READ_WRITE_ONCE_POD in claim.access_modes and catalog.in_use.pvc_ref_counts[claim.key]:
+    # VolumeRestrictions and VolumeZone do not look at the claims of ephemeral volumes.
+    if (
+        READ_WRITE_ONCE_POD in claim.access_modes
+        and not name.is_ephemeral
+        and catalog.in_use.pvc_ref_counts[claim.key]
+    ):
         users = catalog.in_use.pods(lambda use: any(n.key == claim.key for n in use.claims))
         yield _Found(CLAIM_IN_USE, everywhere, pods=_keys(users))
     try:
@@ -121,7 +127,7 @@ def _against_claim(
     for i, reason in enumerate(REASONS):
         yield _Found(reason, (bits >> np.uint64(i) & np.uint64(1)).astype(np.bool_))
     volume = catalog.volume(claim.volume_name)
-    if volume is not None:
+    if volume is not None and not name.is_ephemeral:
         topologies = topologies_of(volume.metadata.labels)
         yield _Found(OUTSIDE_ZONE, rows_outside(topologies, snapshot))
 

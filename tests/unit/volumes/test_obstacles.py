@@ -1,7 +1,11 @@
 """Which claim, or disk, of a pod keeps it from which nodes."""
 
-from scheduler.api.storage import CSISource
-from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource, Volume
+from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
+from scheduler.api.volume_sources import (
+    AWSElasticBlockStoreVolumeSource,
+    EphemeralVolumeSource,
+    Volume,
+)
 from scheduler.kernel.volumes.attachments import OVER_LIMIT
 from scheduler.kernel.volumes.decision import REASONS
 from scheduler.kernel.volumes.disks import DISK_TAKEN
@@ -47,6 +51,24 @@ def test_each_claim_is_looked_at_on_its_own() -> None:
         ClaimObstacle("bound", "pv", OUTSIDE_ZONE, 2, ("n0", "n1")),
         ClaimObstacle("gone", "", 'persistentvolumeclaim "gone" not found', *EVERYWHERE),
         ClaimObstacle("free", "", REASONS[1], 2, ("n1", "n2")),
+    )
+
+
+def test_the_zone_of_an_ephemeral_volume_keeps_its_pod_from_no_node() -> None:
+    """VolumeZone and VolumeRestrictions look at claims that a pod names only."""
+    volumes = (Volume(name="v", ephemeral=EphemeralVolumeSource()), *claims_of("named"))
+    pod = make_pod_info("p", volumes=volumes)
+    claim = bound_claim("p-v", "pv", controller_uid=pod.uid, access_modes=(READ_WRITE_ONCE_POD,))
+    user = make_pod_info("user", volumes=claims_of("p-v"), node_name="n0")
+    catalog = make_catalog(
+        claim,
+        make_volume("pv", labels={ZONE: "z2"}, claim=claim),
+        bound_claim("named", "other"),
+        make_volume("other", labels={ZONE: "z2"}, claim=make_claim("named")),
+    )
+
+    assert claim_obstacles(pod, catalog, cluster_of(NODES, [user])) == (
+        ClaimObstacle("named", "other", OUTSIDE_ZONE, 2, ("n0", "n1")),
     )
 
 
