@@ -259,9 +259,7 @@ class VolumeBinding(
         catalog = self._handle.shared(VolumeCatalog)
         written = attempt.assumed or PodVolumes()
         for i, one in enumerate(written.bindings):
-            if binding.stored_claim(one.claim, catalog) is None:
-                gone = f'persistentvolumeclaim "{one.claim.metadata.name}" not found'
-                raise binding.BindingError(gone)
+            binding.check_still_wanted(one, catalog)
             patch = binding.patch_of_binding(one, catalog.volumes.get(one.volume.key))
             if patch is not None:
                 volume = msgspec.structs.replace(

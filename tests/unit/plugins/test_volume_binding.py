@@ -325,6 +325,22 @@ def test_no_volume_is_written_for_a_claim_that_is_gone(now: Any) -> None:
     assert len(free) == 1
 
 
+def test_no_volume_is_written_for_a_claim_that_has_another() -> None:
+    """Another scheduler was faster while Permit held the pod; the volume stays free."""
+    catalog = make_catalog(make_class(), make_volume("pv"), make_claim("c"))
+    api = FakeApi()
+    attempt = Attempt(catalog, api=api)
+    assert attempt.reserve("n1") == SUCCESS
+    tell(catalog, catalog.claims["default/c"], bound_claim("c", "other", version="2"))
+
+    status = asyncio.run(asyncio.wait_for(attempt.pre_bind("n1"), 1))
+    attempt.plugin.unreserve(attempt.state, attempt.pod, "n1")
+
+    assert status == error('binding volumes: pvc "c" got pv "other"')
+    assert api.writes == []
+    assert catalog.free_volumes("local") is not None
+
+
 def test_a_refused_write_gives_everything_back() -> None:
     """What was written already stays as it is until the watch tells of it."""
 
