@@ -292,6 +292,60 @@ def test_a_provisioner_that_gives_up_fails_the_attempt_at_once() -> None:
     assert asyncio.run(run()) == error('binding volumes: provisioning failed for PVC "c"')
 
 
+RESERVED = make_volume("pv", version="2", claim=make_claim("c"), hosts=("n1",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        pytest.param(make_claim("c"), None, '"c" not found', id="claim deleted"),
+        pytest.param(
+            make_claim("c"), make_claim("c", uid="again"), '"c" not found', id="recreated"
+        ),
+        pytest.param(RESERVED, None, '"pv" not found', id="volume deleted"),
+        pytest.param(
+            RESERVED,
+            make_volume("pv", version="3"),
+            "ClaimRef got reset",
+            id="reservation taken back",
+        ),
+        pytest.param(
+            RESERVED,
+            make_volume("pv", version="3", claim=make_claim("d")),
+            "ClaimRef got reset",
+            id="another claim's",
+        ),
+        pytest.param(
+            make_claim("c"), bound_claim("c", "x", version="2"), 'got pv "x"', id="another volume"
+        ),
+        pytest.param(
+            RESERVED,
+            make_volume("pv", version="3", claim=make_claim("c"), hosts=("n2",)),
+            "node affinity doesn't match",
+            id="volume moved",
+        ),
+    ],
+)
+def test_events_that_end_the_wait_for_a_volume_that_never_comes(
+    old: Any, new: Any, message: str
+) -> None:
+    """Each by itself, and at once."""
+    catalog = make_catalog(make_class(), make_volume("pv", hosts=("n1",)), make_claim("c"))
+    attempt = Attempt(catalog, api=FakeApi())
+    assert attempt.reserve("n1") == SUCCESS
+
+    async def run() -> Any:
+        binding = asyncio.ensure_future(attempt.pre_bind("n1"))
+        await asyncio.sleep(0)
+        tell(catalog, catalog.volumes["pv"], RESERVED)
+        await asyncio.sleep(0)
+        assert not binding.done()
+        tell(catalog, old, new)
+        return await asyncio.wait_for(binding, 1)
+
+    assert message in asyncio.run(run()).message
+
+
 def test_a_node_that_leaves_the_volume_s_area_ends_the_wait() -> None:
     """The controller is stopped: no event of the claim or the volume comes."""
     catalog = make_catalog(make_class(), make_volume("pv", hosts=("n1",)), make_claim("c"))
