@@ -72,6 +72,23 @@ def test_the_zone_of_an_ephemeral_volume_keeps_its_pod_from_no_node() -> None:
     )
 
 
+def test_only_plugins_of_the_profile_have_obstacles() -> None:
+    """A plugin that the profile switches off rejects no node."""
+    catalog = make_catalog(
+        bound_claim("c", "pv"),
+        make_volume("pv", hosts=["n1"], labels={ZONE: "z2"}, claim=make_claim("c")),
+    )
+    pod, snapshot = make_pod_info("p", volumes=claims_of("c", "gone")), cluster_of(NODES)
+    gone = ClaimObstacle("gone", "", 'persistentvolumeclaim "gone" not found', *EVERYWHERE)
+
+    assert claim_obstacles(pod, catalog, snapshot, frozenset(("VolumeZone", "NodeName"))) == (
+        ClaimObstacle("c", "pv", OUTSIDE_ZONE, 2, ("n0", "n1")),
+        gone,
+    )
+    assert claim_obstacles(pod, catalog, snapshot, frozenset(("NodeVolumeLimits",))) == (gone,)
+    assert claim_obstacles(pod, catalog, snapshot, frozenset(("NodeName",))) == ()
+
+
 def test_a_claim_that_is_going_is_in_the_way_everywhere() -> None:
     """Whatever its volume would have to say."""
     catalog = make_catalog(
