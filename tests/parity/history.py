@@ -5,6 +5,7 @@
     python -m tests.parity.history --devices --seeds 0:500   # with all sorts of devices
     python -m tests.parity.history --wide --seeds 0:500      # with pools of several nodes
     python -m tests.parity.history --volumes --seeds 0:500   # with volumes
+    python -m tests.parity.history --both --seeds 0:500      # with resource claims and volumes
     python -m tests.parity.history --more --seeds 0:500      # with more resources and odd values
     python -m tests.parity.history --profiles --seeds 0:500  # with several profiles
     python -m tests.parity.history --extenders --seeds 0:500 # with extenders
@@ -36,6 +37,7 @@ from tests.parity.answering import Answerer, oracle_command, pipelined, running
 from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
 from tests.parity.generator.histories import make_history_case
+from tests.parity.generator.history_both import has_both, make_both_history_case
 from tests.parity.generator.history_claims import has_claims, make_claims_history_case
 from tests.parity.generator.history_devices import (
     has_devices,
@@ -47,6 +49,7 @@ from tests.parity.generator.history_more import has_more, make_more_history_case
 from tests.parity.generator.history_profiles import has_profiles, make_profiles_history_case
 from tests.parity.generator.history_sampling import has_samples, make_sampling_history_case
 from tests.parity.generator.history_volumes import has_volumes, make_volumes_history_case
+from tests.parity.history_both import live_through_both
 from tests.parity.history_claims import live_through_claims
 from tests.parity.history_devices import live_through_devices
 from tests.parity.history_extenders import live_through_extenders
@@ -63,6 +66,7 @@ MAKES: Final[Mapping[str, Callable[[int], Object]]] = {
     "devices": make_devices_history_case,
     "wide": make_wide_history_case,
     "volumes": make_volumes_history_case,
+    "both": make_both_history_case,
     "more": make_more_history_case,
     "profiles": make_profiles_history_case,
     "extenders": make_extenders_history_case,
@@ -70,6 +74,7 @@ MAKES: Final[Mapping[str, Callable[[int], Object]]] = {
 }
 """What makes the cases of an option."""
 _WAYS: Final[Sequence[tuple[Callable[[Object], bool], Callable[[Object, int], Object]]]] = (
+    (has_both, live_through_both),
     (has_devices, live_through_devices),
     (has_claims, live_through_claims),
     (has_volumes, live_through_volumes),

@@ -8,13 +8,15 @@ meant, and are kept out:
 - Volumes that were taken in memory only, and are given back, wake pods: not here.
 - A claim is recreated or a volume given to another claim while PreBind waits for them: no such
   thing happens to them.
-- A pod whose PreBind is under way is deleted gracefully or bound by others, or its node changes;
-  the pod or the node goes before PreBind has written: no such thing happens to them. A history ends
-  before such a pod is preempted.
+- A pod whose PreBind is under way is deleted gracefully or bound by others; the pod or the node
+  goes before PreBind has written: no such thing happens to them. A history ends before such a pod
+  is preempted.
 - A pod with a disk or another pod's claim that no driver knows is bound by others: no pod with
   ephemeral volumes or disks is.
 - What the API server answers to PreBind counts before the watch shows it: that shows it at once, or
   the answer does not count.
+- A claim with a selected node keeps it, for a new attempt, although the watch does not show it and
+  a further write has failed: the watch shows all if a write is refused.
 - A volume that was taken by a pod of one profile is free for those of others: there is one profile.
 """
 
@@ -33,7 +35,8 @@ from scheduler.kernel.engine.instructions import Cancel, Instruction, RunPreBind
 from scheduler.kernel.engine.scheduling_failure import VOLUMES_FREED
 from scheduler.kernel.framework.events import ClusterEvent
 from scheduler.kernel.framework.services import Wake
-from tests.parity.generator.draw import HOSTNAME, ZONE, Draw, Object
+from scheduler.kernel.plugins.volume_binding import _ATTEMPT
+from tests.parity.generator.draw import HOSTNAME, NODE_LABELS, ZONE, Draw, Object
 from tests.parity.generator.storage import DRIVER, EBS, EBS_DRIVER
 from tests.parity.generator.storage_changes import STORAGE_KINDS, change_storage
 from tests.parity.history_steps import STEPS, History
@@ -98,7 +101,7 @@ class HistoryWithVolumes(PluginWrites, History):
 
     @override
     def ways(self) -> list[tuple[float, Callable[[], None]]]:
-        waiting = [(20.0, self._look_at_some)] if self._waiting else []
+        waiting = [(20.0, self._look_at_some), (5.0, self._disturb)] if self._waiting else []
         return [*super().ways(), *waiting]
 
     @override
@@ -127,9 +130,7 @@ class HistoryWithVolumes(PluginWrites, History):
 
     @override
     def must_stay(self, raw: Object) -> bool:
-        return key_of(raw) in self._waiting or (
-            raw["kind"] in ("Node", "CSINode") and bool(self._waiting_for(key_of(raw)))
-        )
+        return super().must_stay(raw) or key_of(raw) in self._waiting
 
     def _waiting_for(self, node: str) -> list[str]:
         """The pods on a node that wait for their volumes."""
@@ -167,19 +168,15 @@ class HistoryWithVolumes(PluginWrites, History):
     def _show_volume(self, key: str) -> None:
         self.show(self.world.held[self._owed_volumes[key]][key])
 
+    def _show_volumes(self) -> None:
+        for key in sorted(self._owed_volumes):
+            self._show_volume(key)
+
     @override
     def show(self, raw: Object) -> None:
         if raw["kind"] in (_CLAIM, _VOLUME):
             self._owed_volumes.pop(key_of(raw), None)
         super().show(raw)
-
-    @override
-    def _change_node(self) -> None:
-        before = self.draw.getstate()
-        raw = self.any(list(self.world.held["Node"].values()))
-        if raw is not None and not self.must_stay(raw):
-            self.draw.setstate(before)
-            super()._change_node()
 
     @override
     def _bind_by_others(self) -> None:
@@ -204,7 +201,11 @@ class HistoryWithVolumes(PluginWrites, History):
         """The controller binds a claim, makes a volume for one, or gives up; a kubelet lets go."""
         draw = self.draw
         held = sorted(self._held(_CLAIM), key=key_of)
-        for each in draw.sample(held, len(held)):
+        held = draw.sample(held, len(held))
+        if draw.maybe(0.5):
+            awaited = self._in_flight()
+            held.sort(key=lambda claim: key_of(claim) not in awaited)
+        for each in held:
             claim = copy.deepcopy(each)
             meta, spec = claim["metadata"], claim["spec"]
             if is_leaving(claim):
@@ -217,8 +218,9 @@ class HistoryWithVolumes(PluginWrites, History):
                     self._set(claim)
                     return
             elif (volume := self._volume_of(claim)) is not None:
-                if len(self._volumes_of(claim)) > 1 and key_of(claim) in self._in_flight():
-                    # PreBind may wait for another of them.
+                decided = self._decided().get(key_of(claim), volume["metadata"]["name"])
+                if volume["metadata"]["name"] != decided:
+                    # PreBind waits for another one.
                     continue
                 self._complete(claim, volume)
                 return
@@ -227,7 +229,7 @@ class HistoryWithVolumes(PluginWrites, History):
             elif self._is_provisioned(claim):
                 self._provide(claim)
                 return
-        self._make_claim()
+        self._make_ephemeral()
 
     def _is_used(self, claim: Object) -> bool:
         name, space = claim["metadata"]["name"], claim["metadata"]["namespace"]
@@ -304,7 +306,7 @@ class HistoryWithVolumes(PluginWrites, History):
             )
         )
 
-    def _make_claim(self) -> None:
+    def _make_ephemeral(self) -> None:
         """Make the claim of an ephemeral volume."""
         for raw in self.world.pods(assigned=False):
             meta = raw["metadata"]
@@ -323,10 +325,10 @@ class HistoryWithVolumes(PluginWrites, History):
                 self.show(self.world.write(made))
                 return
 
-    def _in_flight(self) -> set[str]:
-        """The volumes and claims of pods that wait for them."""
+    def _in_flight(self, but: str = "") -> set[str]:
+        """The volumes and claims of pods that wait for them, without one pod."""
         found: set[str] = set()
-        for name in self._waiting:
+        for name in self._waiting.keys() - {but}:
             pod = self.world.held["Pod"][name]
             space = pod["metadata"]["namespace"]
             for volume in pod["spec"].get("volumes", ()):
@@ -339,6 +341,63 @@ class HistoryWithVolumes(PluginWrites, History):
                     found.add(held["spec"].get("volumeName", ""))
                     found.add(taken["metadata"]["name"] if taken else "")
         return found
+
+    def _decided(self) -> dict[str, str]:
+        """The volumes that PreBind writes or waits for, by claim."""
+        attempts = [self.engine.attempts[number] for number, _ in self._waiting.values()]
+        taken = [attempt.cycle_state.read(_ATTEMPT).assumed for attempt in attempts]
+        return {each.claim.key: each.volume.key for one in taken if one for each in one.bindings}
+
+    def _disturb(self) -> None:
+        """Something happens that may end the wait of a pod, which looks at once."""
+        ready = sorted(set(self._waiting) & set(self._woken))
+        if not ready or self.during is not None:
+            return
+        key = self.draw.pick(ready)
+        attempt = self.engine.attempts[self._waiting[key][0]]
+        taken = attempt.cycle_state.read(_ATTEMPT).assumed
+        claims = [each.key for each in taken.claims]
+        volumes = [each.volume.key for each in taken.bindings]
+        if self._in_flight(but=key).isdisjoint([*claims, *volumes]):
+            way = self.draw.pick((self._disturb_node, self._disturb_claim, self._disturb_volume))
+            way(attempt.pod.node_name, claims, volumes)
+            if key in self._waiting:
+                self._look_at(key)
+
+    def _disturb_node(self, node: str, *_: object) -> None:
+        kind = self.draw.pick(("Node", "Node", "CSINode"))
+        raw = copy.deepcopy(self.world.held[kind].get(node))
+        if raw is None:
+            return
+        if kind == "Node":
+            self.label(raw, {HOSTNAME: (node, "other"), ZONE: NODE_LABELS[ZONE]})
+            self.show(self.world.write(raw))
+        else:
+            change_storage(self.draw, raw, raw)
+            self._set(raw)
+
+    def _disturb_claim(self, node: str, claims: list[str], _: object) -> None:
+        raw = copy.deepcopy(self.world.held[_CLAIM].get(self.draw.pick(claims)))
+        if raw is None:
+            return
+        annotations = raw["metadata"].get("annotations", {})
+        if self.draw.maybe(0.3):
+            self._remove(raw)
+        elif annotations.pop(_SELECTED, None) is not None and not raw["spec"].get("volumeName"):
+            if self.draw.maybe(0.3):
+                annotations["provisioner"] = f"gave up {node}"
+            self._set(raw)
+
+    def _disturb_volume(self, _: str, claims: list[str], volumes: list[str]) -> None:
+        raw = copy.deepcopy(self.world.held[_VOLUME].get(self.draw.pick(volumes or claims)))
+        if raw is None:
+            return
+        if self.draw.maybe(0.3):
+            self._remove(raw)
+        else:
+            raw["spec"].pop("claimRef", None)
+            raw["status"]["phase"] = "Available"
+            self._set(raw)
 
     def _change_some(self) -> None:
         kind = self.draw.pick((*STORAGE_KINDS, _VOLUME, "CSINode", "CSIStorageCapacity"))
@@ -490,6 +549,7 @@ class HistoryWithVolumes(PluginWrites, History):
         self._written.setdefault(key, []).append(_summary(raw))
         if self.draw.maybe(self._refuses_writes):
             self._answered.setdefault(key, []).append(None)
+            self._after.append(self._show_volumes)
             raise refusal(403, REFUSED)
         raw = self.world.write(raw)
         self._owed_volumes[key] = kind

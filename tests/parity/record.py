@@ -21,6 +21,7 @@ from tests.parity.expressions import expressions_command
 from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.histories import make_history_case
+from tests.parity.generator.history_both import make_both_history_case
 from tests.parity.generator.history_claims import make_claims_history_case
 from tests.parity.generator.history_devices import (
     make_devices_history_case,
@@ -85,6 +86,8 @@ WIDE_HISTORIES = "histories-wide"
 """The same with pools that several nodes publish together."""
 VOLUME_HISTORIES = "histories-volumes"
 """The same with volumes."""
+BOTH_HISTORIES = "histories-both"
+"""The same with resource claims and volumes."""
 MORE_HISTORIES = "histories-more"
 """The same with more resources and odd values."""
 PROFILE_HISTORIES = "histories-profiles"
@@ -99,6 +102,7 @@ ALL_HISTORIES: Mapping[str, Callable[[int], Any]] = {
     DEVICE_HISTORIES: make_devices_history_case,
     WIDE_HISTORIES: make_wide_history_case,
     VOLUME_HISTORIES: make_volumes_history_case,
+    BOTH_HISTORIES: make_both_history_case,
     MORE_HISTORIES: make_more_history_case,
     PROFILE_HISTORIES: make_profiles_history_case,
     EXTENDER_HISTORIES: make_extenders_history_case,

@@ -1,6 +1,6 @@
 """What plugins are built with, for tests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scheduler.kernel.framework.events import ObjectKind
@@ -25,9 +25,17 @@ def make_handle(
     *,
     watches: tuple[ObjectKind, ...] = (),
     profile: str = "",
+    listed: Mapping[ObjectKind, Iterable[Any]] | None = None,
     **filled: Any,
 ) -> Handle:
-    """A handle with these shared states; one that belongs to no plugin may ask for any."""
+    """A handle with these shared states; one that belongs to no plugin may ask for any.
+
+    `listed` are the objects that listers have, by kind.
+    """
     services = make_services(**filled)
+    for kind, objects in (listed or {}).items():
+        services.states.watch((kind,))
+        for each in objects:
+            services.states.object_set(kind, each)
     services.states._states.update(shared or {})
-    return Handle(services, profile=profile, watches=watches)
+    return Handle(services, profile=profile, watches=(*watches, *(listed or ())))

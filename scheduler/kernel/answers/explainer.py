@@ -250,7 +250,7 @@ class Explainer:
             )
             if not results.refused:
                 summary = self._whys.add(summary, depth, framework, pod, found, snapshot, nominated)
-        summary = replace(summary, claims=self._claims(pod, snapshot) or UNSET)
+        summary = replace(summary, claims=self._claims(framework, pod, snapshot) or UNSET)
         if found.verdicts is None:
             return PodVerdict(replace(summary, pre_filter=rejection_of(found.pre_filter)))
         scored = results.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
@@ -271,9 +271,14 @@ class Explainer:
             judgement, summary=replace(summary, placed=_current_placement(judgement, node_name))
         )
 
-    def _claims(self, pod: PodInfo, snapshot: Snapshot) -> tuple[ClaimObstacle, ...]:
+    def _claims(
+        self, framework: Framework, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[ClaimObstacle, ...]:
         catalog = self._core.states.known(VolumeCatalog)
-        return () if catalog is None else claim_obstacles(pod, catalog, snapshot)
+        if catalog is None:
+            return ()
+        filters = frozenset(plugin.name for plugin in framework.plugins.filter)
+        return claim_obstacles(pod, catalog, snapshot, filters)
 
     def _with_devices(
         self, scored: Scored, framework: Framework, found: Feasibility, snapshot: Snapshot

@@ -8,7 +8,7 @@ Extension points: PreFilter, Filter, PreScore, Score, Reserve, PreBind.
 Events: claims of the pod, volumes, classes, capacities, CSI nodes and drivers change; a node is
 added or its labels change.
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (v1.36).
-Differs: PreBind checks after events of claims and volumes, instead of polling once a second.
+Differs: PreBind checks after events of claims, volumes and the node, instead of once a second.
 """
 
 from collections.abc import Hashable, Sequence
@@ -19,13 +19,13 @@ import msgspec
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.objects import ObjectMeta
+from scheduler.api.objects import Node, ObjectMeta
 from scheduler.api.pod_shape import VOLUMES
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import VolumeBindingArgs
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
-from scheduler.kernel.framework.events import ClusterEventWithHint, ObjectKind
+from scheduler.kernel.framework.events import NODE_KIND, ClusterEventWithHint, ObjectKind
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     Bits,
@@ -248,6 +248,7 @@ class VolumeBinding(
         catalog = self._handle.shared(VolumeCatalog)
         keys = [claim.key for claim in written.claims]
         keys.extend(each.volume.key for each in written.bindings)
+        keys.append(node_name)
         return await self._handle.api.until(
             lambda: binding.are_bound(catalog, written, node_name, self._labels(node_name)),
             partial(catalog.listen, keys),
@@ -259,9 +260,7 @@ class VolumeBinding(
         catalog = self._handle.shared(VolumeCatalog)
         written = attempt.assumed or PodVolumes()
         for i, one in enumerate(written.bindings):
-            if binding.stored_claim(one.claim, catalog) is None:
-                gone = f'persistentvolumeclaim "{one.claim.metadata.name}" not found'
-                raise binding.BindingError(gone)
+            binding.check_still_wanted(one, catalog)
             patch = binding.patch_of_binding(one, catalog.volumes.get(one.volume.key))
             if patch is not None:
                 volume = msgspec.structs.replace(
@@ -283,13 +282,13 @@ class VolumeBinding(
         return msgspec.structs.replace(known, resource_version=version)
 
     def _labels(self, node_name: str) -> dict[str, str]:
-        snapshot = self._handle.snapshot
-        row = snapshot.table.row_of.get(node_name)
-        if row is None:
+        """The labels of a node as of the latest event; the snapshot may be older."""
+        node: Node | None = self._handle.lister(NODE_KIND).get(node_name)
+        if node is None:
             raise binding.BindingError(
                 f'failed to get node "{node_name}": node "{node_name}" not found'
             )
-        return snapshot.node(row).metadata.labels
+        return node.metadata.labels
 
     def _failed(self, reason: str) -> Status:
         self._metrics.stage_errors["bind"].inc()

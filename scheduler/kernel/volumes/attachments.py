@@ -114,6 +114,8 @@ class Attachments:
     def wanted(self, pod: PodInfo) -> Attached:
         """The volumes that a new pod brings to a node that has CSI drivers.
 
+        Without a CSINode no volume inside a pod is one of a driver.
+
         Raises:
             MissingClaimError: a claim does not exist.
             ForeignClaimError: another object owns an ephemeral claim.
@@ -128,7 +130,8 @@ class Attachments:
                 if is_foreign(name, claim, pod):
                     raise ForeignClaimError(not_owner(pod, name.name))
             self._add(use, found, None)
-            found.update(dict.fromkeys(_inline(use.migratable)))
+            if self._csi_nodes:
+                found.update(dict.fromkeys(_inline(use.migratable)))
         return found
 
     def own_drivers(self, pod: PodInfo) -> set[str]:

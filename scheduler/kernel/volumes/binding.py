@@ -5,7 +5,7 @@ checkBindings) v1.36; k8s.io/component-helpers storage/volume (GetBindVolumeToCl
 Differs: each write is a patch of the changed fields, bound to UID and version, instead of the whole
 object. Nothing is written where nothing changes. The binding fails if the claim was recreated or
 bound to another volume, or the volume to another claim. No volume is written for a claim that is
-gone, as the controller would release it.
+gone or has another volume, as the controller would release it.
 """
 
 from collections.abc import Mapping
@@ -156,8 +156,7 @@ def are_bound(
         _check_affinity(volume, node_name, labels, migrated)
         if volume.claim is None or volume.claim.uid != claim.metadata.uid:
             raise BindingError(f'ClaimRef got reset for pv "{volume.key}"')
-        if claim.volume_name not in ("", volume.key):
-            raise BindingError(f'pvc "{claim.metadata.name}" got pv "{claim.volume_name}"')
+        _check_not_bound_elsewhere(claim, volume)
         if not claim.is_fully_bound:
             return False
     return all(
@@ -193,6 +192,18 @@ def _is_provisioned(
     return claim.is_fully_bound
 
 
+def check_still_wanted(one: Binding, catalog: VolumeCatalog) -> None:
+    """Check before a volume is written that its claim can still be bound to it.
+
+    Raises:
+        BindingError: the claim is gone, or has another volume.
+    """
+    claim = stored_claim(one.claim, catalog)
+    if claim is None:
+        raise BindingError(f'persistentvolumeclaim "{one.claim.metadata.name}" not found')
+    _check_not_bound_elsewhere(claim, one.volume)
+
+
 def stored_claim(
     decided: PersistentVolumeClaim, catalog: VolumeCatalog
 ) -> PersistentVolumeClaim | None:
@@ -211,6 +222,11 @@ def _bound(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persistent
     if volume.claim == reference and by_controller == volume.is_bound_by_controller:
         return volume
     return msgspec.structs.replace(volume, claim=reference, is_bound_by_controller=by_controller)
+
+
+def _check_not_bound_elsewhere(claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+    if claim.volume_name not in ("", volume.key):
+        raise BindingError(f'pvc "{claim.metadata.name}" got pv "{claim.volume_name}"')
 
 
 def _check_affinity(

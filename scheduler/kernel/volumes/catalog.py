@@ -18,7 +18,7 @@ from scheduler.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.events import NODE_KIND, ObjectKind
 from scheduler.kernel.framework.handle import SharedState
 from scheduler.kernel.framework.listeners import Listeners
 from scheduler.kernel.framework.services import Wake
@@ -66,6 +66,7 @@ class VolumeCatalog(SharedState):
         CSI_DRIVER,
         CSI_STORAGE_CAPACITY,
         VOLUME_ATTACHMENT,
+        NODE_KIND,
     )
 
     def __init__(self, in_use: VolumesInUse | None = None) -> None:
@@ -89,6 +90,7 @@ class VolumeCatalog(SharedState):
             CSI_DRIVER: self._take_driver,
             CSI_STORAGE_CAPACITY: self._take_capacity,
             VOLUME_ATTACHMENT: self.attachments.attachment_changed,
+            NODE_KIND: lambda old, new: self._listeners.notify(_key(old if new is None else new)),
         }
         self.assumed_claims: AssumeCache[PersistentVolumeClaim] = AssumeCache(self.claims.get)
         self.assumed_volumes: AssumeCache[PersistentVolume] = AssumeCache(
@@ -184,10 +186,11 @@ class VolumeCatalog(SharedState):
     # --- events -----------------------------------------------------------------------------------
 
     def listen(self, keys: Iterable[str], listener: Wake) -> Wake:
-        """Call a function after every event about some claims, their volumes, or other volumes.
+        """Call a function after every event about some claims, their volumes, or other objects.
 
-        Claims are given as `namespace/name`, volumes by name. A claim's volumes are those whose
-        claimRef names it. A volume reserved for a claim may be deleted before an event shows that.
+        Claims are given as `namespace/name`; other volumes, and nodes with their CSINodes, by name.
+        A claim's volumes are those whose claimRef names it. A volume reserved for a claim may be
+        deleted before an event shows that.
 
         Returns:
             A function that ends the subscription.
@@ -251,6 +254,7 @@ class VolumeCatalog(SharedState):
         key = _put(self.csi_nodes, old, new)
         self._csi_node_epoch += 1
         self.attachments.node_changed(key)
+        self._listeners.notify(key)
 
     def _take_driver(self, old: CSIDriver | None, new: CSIDriver | None) -> None:
         _put(self.drivers, old, new)

@@ -17,6 +17,7 @@ from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import (
     UNBOUND_IMMEDIATE,
     ClaimError,
+    ClaimName,
     claim_names,
     obstacle,
     sorted_claims,
@@ -33,6 +34,10 @@ MAX_NODES: Final = 5
 """Largest number of nodes named for each reason."""
 MAX_OBSTACLES: Final = 16
 """Largest number of obstacles of one pod."""
+VOLUME_PLUGINS: Final = frozenset(
+    {"VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"}
+)
+"""The plugins that obstacles are of."""
 
 
 class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -58,8 +63,9 @@ class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A reason against some rows; the rest is as in `ClaimObstacle`."""
+    """A reason against some rows, and the plugin whose it is; the rest is as in `ClaimObstacle`."""
 
+    plugin: str
     reason: str
     rows: Mask
     driver: str = ""
@@ -67,16 +73,24 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 def claim_obstacles(
-    pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot
+    pod: PodInfo,
+    catalog: VolumeCatalog,
+    snapshot: Snapshot,
+    plugins: frozenset[str] = VOLUME_PLUGINS,
 ) -> tuple[ClaimObstacle, ...]:
-    """The first obstacles of the claims and disks of the pod, in the order of its volumes."""
-    if not pod.pod.volumes:
+    """The first obstacles of the claims and disks of the pod, in the order of its volumes.
+
+    `plugins` are the filters of its profile.
+    """
+    if not pod.pod.volumes or VOLUME_PLUGINS.isdisjoint(plugins):
         return ()
     catalog.refresh(snapshot)
-    return tuple(islice(_obstacles(pod, catalog, snapshot), MAX_OBSTACLES))
+    return tuple(islice(_obstacles(pod, catalog, snapshot, plugins), MAX_OBSTACLES))
 
 
-def _obstacles(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iterator[ClaimObstacle]:
+def _obstacles(
+    pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot, plugins: frozenset[str]
+) -> Iterator[ClaimObstacle]:
     over = _rows_over_limit(pod, catalog, snapshot)
     table = snapshot.table
     for volume in pod.pod.volumes:
@@ -86,16 +100,20 @@ def _obstacles(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iter
             claim = catalog.claim(name.key)
             about = name.name, claim.volume_name if claim is not None else ""
             problem = obstacle(pod, name, claim)
-            if problem is not None or claim is None:
-                found.append(_Found(problem or "", table.alive))
+            if claim is None:
+                # Each of the plugins needs the claim: the reason is that of any.
+                any_of_them = min(VOLUME_PLUGINS & plugins)
+                found.append(_Found(any_of_them, problem or "", table.alive))
+            elif problem is not None:
+                found.append(_Found("VolumeBinding", problem, table.alive))
             else:
-                found.extend(_against_claim(claim, catalog, snapshot))
+                found.extend(_against_claim(name, claim, catalog, snapshot))
         found.extend(
-            _Found(OVER_LIMIT, over[driver], driver)
+            _Found("NodeVolumeLimits", OVER_LIMIT, over[driver], driver)
             for driver in by_driver(_wanted(alone, catalog))
             if driver in over
         )
-        for each in found:
+        for each in (each for each in found if each.plugin in plugins):
             rows = np.flatnonzero(each.rows & table.alive)
             if len(rows):
                 nodes = len(rows), table.first_names(rows, MAX_NODES)
@@ -103,27 +121,34 @@ def _obstacles(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iter
 
 
 def _against_claim(
-    claim: PersistentVolumeClaim, catalog: VolumeCatalog, snapshot: Snapshot
+    name: ClaimName, claim: PersistentVolumeClaim, catalog: VolumeCatalog, snapshot: Snapshot
 ) -> Iterator[_Found]:
     everywhere = snapshot.table.alive
-    if READ_WRITE_ONCE_POD in claim.access_modes and catalog.in_use.pvc_ref_counts[claim.key]:
+    # VolumeRestrictions and VolumeZone do not look at the claims of ephemeral volumes.
+    if (
+        READ_WRITE_ONCE_POD in claim.access_modes
+        and not name.is_ephemeral
+        and catalog.in_use.pvc_ref_counts[claim.key]
+    ):
         users = catalog.in_use.pods(lambda use: any(n.key == claim.key for n in use.claims))
-        yield _Found(CLAIM_IN_USE, everywhere, pods=_keys(users))
+        yield _Found("VolumeRestrictions", CLAIM_IN_USE, everywhere, pods=_keys(users))
     try:
         claims = sorted_claims((claim,), catalog.classes)
         if claims.immediate:
-            yield _Found(UNBOUND_IMMEDIATE, everywhere)
+            yield _Found("VolumeBinding", UNBOUND_IMMEDIATE, everywhere)
             return
         bits = VolumeDecision(catalog, claims, snapshot).bits
     except (ClaimError, TranslationError) as problem:
-        yield _Found(str(problem), everywhere)
+        yield _Found("VolumeBinding", str(problem), everywhere)
         return
     for i, reason in enumerate(REASONS):
-        yield _Found(reason, (bits >> np.uint64(i) & np.uint64(1)).astype(np.bool_))
+        yield _Found(
+            "VolumeBinding", reason, (bits >> np.uint64(i) & np.uint64(1)).astype(np.bool_)
+        )
     volume = catalog.volume(claim.volume_name)
-    if volume is not None:
+    if volume is not None and not name.is_ephemeral:
         topologies = topologies_of(volume.metadata.labels)
-        yield _Found(OUTSIDE_ZONE, rows_outside(topologies, snapshot))
+        yield _Found("VolumeZone", OUTSIDE_ZONE, rows_outside(topologies, snapshot))
 
 
 def _against_disk(alone: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iterator[_Found]:
@@ -139,7 +164,7 @@ def _against_disk(alone: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) ->
             for use in catalog.in_use.row(table.row_of[name]).pods
             if conflict(disks, disks_of(use.pod.pod.volumes))
         ]
-        yield _Found(DISK_TAKEN, rows, pods=_keys(holders))
+        yield _Found("VolumeRestrictions", DISK_TAKEN, rows, pods=_keys(holders))
 
 
 def _rows_over_limit(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> dict[str, Mask]:

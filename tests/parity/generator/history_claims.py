@@ -26,7 +26,13 @@ def make_claims_history_case(seed: int) -> Object:
     """Make the objects of one seed; the same seed always makes the same objects."""
     preemption = Draw(f"history with claims and preemption:{seed}")
     case = make_case_of(seed, preemption if preemption.maybe(PREEMPTING) else None)
-    draw = Draw(f"history with claims:{seed}")
+    return with_claims(Draw(f"history with claims:{seed}"), case)
+
+
+def with_claims(
+    draw: Draw, case: Object, may_have: Callable[[Object], bool] = lambda _: True
+) -> Object:
+    """Let some pods without a node have claims; change the case, and return one with devices."""
     objects = case["objects"]
     nodes = [each["metadata"]["name"] for each in objects if each["kind"] == "Node"]
     added = [device_class(name, expression) for name, expression in CLASSES.items()]
@@ -37,7 +43,8 @@ def make_claims_history_case(seed: int) -> Object:
     ]
     density, claims = draw.pick((0.4, 0.7, 0.9)), dict[str, list[Object]]()
     for pod in objects:
-        if pod["kind"] == "Pod" and "nodeName" not in pod["spec"] and draw.maybe(density):
+        is_waiting = pod["kind"] == "Pod" and "nodeName" not in pod["spec"]
+        if is_waiting and may_have(pod) and draw.maybe(density):
             # Of two plugins that gate a pod kube-scheduler asks any first.
             pod["spec"].pop("schedulingGates", None)
             name_claims(draw, pod, claims, new_claim)

@@ -31,7 +31,7 @@ from scheduler.kernel.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.kernel.plugins.volume_zone import VolumeZone
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
-from scheduler.kernel.volumes.translation import BETA_ZONE
+from scheduler.kernel.volumes.translation import BETA_ZONE, TranslationError
 from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import ZONE, make_node, make_pod_info
 from tests.support.handles import make_handle
@@ -257,6 +257,17 @@ def test_limits_hold_without_pre_filter() -> None:
     assert bits is not None
     assert (bits != 0).tolist() == [name == "full" for name in snapshot.table.names]
     assert plugin.filter(CycleState(), make_pod_info("plain"), snapshot, rows) is None
+
+
+def test_a_disk_that_no_driver_takes_over_counts_only_where_there_are_csi_nodes() -> None:
+    """Nothing is counted on a node without a CSINode, so nothing is translated for it."""
+    disk = AzureDiskVolumeSource("/d", kind="Shared")
+    pod = make_pod_info("p", volumes=[Volume(azure_disk=disk)])
+    snapshot = cluster_of([make_node("n")])
+
+    assert judged(NodeVolumeLimits, make_catalog(), snapshot, pod) == set()
+    with pytest.raises(TranslationError):
+        judged(NodeVolumeLimits, make_catalog(make_csi_node("n")), snapshot, pod)
 
 
 def test_a_claim_that_does_not_exist_rejects_every_node() -> None:

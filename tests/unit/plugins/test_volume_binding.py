@@ -11,12 +11,19 @@ import pytest
 
 from scheduler.api.objects import LabelSelector, ObjectMeta
 from scheduler.api.pods import PodInfo
-from scheduler.api.storage import CSIDriver, CSIStorageCapacity
+from scheduler.api.storage import (
+    ClaimReference,
+    CSIDriver,
+    CSIStorageCapacity,
+    MigratableSources,
+)
+from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource
 from scheduler.config.args import STORAGE_SHAPE, VolumeBindingArgs
 from scheduler.daemon.bootstrap.time_limit import PluginTimeLimit
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import NODE_KIND
 from scheduler.kernel.framework.runtime import answers
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, error, unresolvable
 from scheduler.kernel.plugins.volume_binding import VolumeBinding
@@ -28,12 +35,14 @@ from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_calls
 from tests.support.handles import make_handle
 from tests.support.storage import (
+    affinity_in,
     bound_claim,
     claims_of,
     cluster_of,
     make_catalog,
     make_claim,
     make_class,
+    make_csi_node,
     make_volume,
     tell,
 )
@@ -81,7 +90,10 @@ class Attempt:
     ) -> None:
         self.pod = pod
         self.snapshot = snapshot or cluster_of(NODES)
-        handle = make_handle({VolumeCatalog: catalog}, api=api, snapshot=self.snapshot)
+        handle = make_handle(
+            {VolumeCatalog: catalog}, api=api, snapshot=self.snapshot, listed={NODE_KIND: NODES}
+        )
+        self.states = handle._services.states
         args = VolumeBindingArgs(timeout, shape=STORAGE_SHAPE if scoring else None)
         self.plugin = VolumeBinding(args, handle)
         self.state = CycleState()
@@ -280,6 +292,127 @@ def test_a_provisioner_that_gives_up_fails_the_attempt_at_once() -> None:
     assert asyncio.run(run()) == error('binding volumes: provisioning failed for PVC "c"')
 
 
+RESERVED = make_volume("pv", version="2", claim=make_claim("c"), hosts=("n1",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        pytest.param(make_claim("c"), None, '"c" not found', id="claim deleted"),
+        pytest.param(
+            make_claim("c"), make_claim("c", uid="again"), '"c" not found', id="recreated"
+        ),
+        pytest.param(RESERVED, None, '"pv" not found', id="volume deleted"),
+        pytest.param(
+            RESERVED,
+            make_volume("pv", version="3"),
+            "ClaimRef got reset",
+            id="reservation taken back",
+        ),
+        pytest.param(
+            RESERVED,
+            make_volume("pv", version="3", claim=make_claim("d")),
+            "ClaimRef got reset",
+            id="another claim's",
+        ),
+        pytest.param(
+            make_claim("c"), bound_claim("c", "x", version="2"), 'got pv "x"', id="another volume"
+        ),
+        pytest.param(
+            RESERVED,
+            make_volume("pv", version="3", claim=make_claim("c"), hosts=("n2",)),
+            "node affinity doesn't match",
+            id="volume moved",
+        ),
+    ],
+)
+def test_events_that_end_the_wait_for_a_volume_that_never_comes(
+    old: Any, new: Any, message: str
+) -> None:
+    """Each by itself, and at once."""
+    catalog = make_catalog(make_class(), make_volume("pv", hosts=("n1",)), make_claim("c"))
+    attempt = Attempt(catalog, api=FakeApi())
+    assert attempt.reserve("n1") == SUCCESS
+
+    async def run() -> Any:
+        binding = asyncio.ensure_future(attempt.pre_bind("n1"))
+        await asyncio.sleep(0)
+        tell(catalog, catalog.volumes["pv"], RESERVED)
+        await asyncio.sleep(0)
+        assert not binding.done()
+        tell(catalog, old, new)
+        return await asyncio.wait_for(binding, 1)
+
+    assert message in asyncio.run(run()).message
+
+
+def test_a_node_that_leaves_the_volume_s_area_ends_the_wait() -> None:
+    """The controller is stopped: no event of the claim or the volume comes."""
+    catalog = make_catalog(make_class(), make_volume("pv", hosts=("n1",)), make_claim("c"))
+    attempt = Attempt(catalog, api=FakeApi())
+    assert attempt.reserve("n1") == SUCCESS
+
+    async def run() -> Any:
+        binding = asyncio.ensure_future(attempt.pre_bind("n1"))
+        await asyncio.sleep(0)
+        written = make_volume("pv", version="2", claim=make_claim("c"), hosts=("n1",))
+        tell(catalog, catalog.volumes["pv"], written)
+        await asyncio.sleep(0)
+        assert not binding.done()
+        attempt.states.object_set(NODE_KIND, make_node("n1", labels={HOSTNAME: "other"}))
+        async with asyncio.timeout(1):
+            return await binding
+
+    status = asyncio.run(run())
+
+    assert status.code is Code.ERROR
+    assert 'pv "pv" node affinity doesn\'t match node "n1"' in status.message
+
+
+def test_a_node_whose_driver_takes_the_volume_over_ends_the_wait() -> None:
+    """Its CSINode says so; the driver's zone is another than the node's."""
+    source = MigratableSources(aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol-1"))
+    volume = make_volume("pv", hosts=("n1",), in_tree=source, labels={ZONE: "z2"})
+    catalog = make_catalog(make_class(), volume, make_claim("c"))
+    attempt = Attempt(catalog, api=FakeApi())
+    assert attempt.reserve("n1") == SUCCESS
+
+    async def run() -> Any:
+        binding = asyncio.ensure_future(attempt.pre_bind("n1"))
+        await asyncio.sleep(0)
+        reference = ClaimReference("c", "default", "uid-of-c")
+        meta = msgspec.structs.replace(volume.metadata, resource_version="2")
+        tell(catalog, volume, msgspec.structs.replace(volume, metadata=meta, claim=reference))
+        await asyncio.sleep(0)
+        assert not binding.done()
+        tell(catalog, None, make_csi_node("n1", migrated="kubernetes.io/aws-ebs"))
+        async with asyncio.timeout(1):
+            return await binding
+
+    assert "node affinity doesn't match" in asyncio.run(run()).message
+
+
+def test_a_volume_is_looked_for_by_the_labels_that_the_node_has_now() -> None:
+    """The driver has labelled the node since the decision, and made the volume for the label."""
+    catalog = make_catalog(
+        make_class("fast", provisioner="csi"), make_claim("c", class_name="fast")
+    )
+    attempt = Attempt(catalog, api=FakeApi())
+    assert attempt.reserve("n1") == SUCCESS
+
+    async def run() -> Any:
+        binding = asyncio.ensure_future(attempt.pre_bind("n1"))
+        await asyncio.sleep(0)
+        attempt.states.object_set(NODE_KIND, make_node("n1", labels={"csi/zone": "a"}))
+        made = make_volume("made", claim=make_claim("c"), class_name="fast")
+        tell(catalog, None, msgspec.structs.replace(made, affinity=affinity_in("csi/zone", "a")))
+        bound = bound_claim("c", "made", class_name="fast", version="3", selected_node="n1")
+        tell(catalog, catalog.claims["default/c"], bound)
+        return await binding
+
+    assert asyncio.run(run()) == SUCCESS
+
+
 def test_time_runs_out() -> None:
     """0 seconds are none; nothing stays assumed once the pod is given up."""
     catalog = make_catalog(make_class(), make_volume("pv"), make_claim("c"))
@@ -323,6 +456,22 @@ def test_no_volume_is_written_for_a_claim_that_is_gone(now: Any) -> None:
     free = catalog.free_volumes("local")
     assert free is not None
     assert len(free) == 1
+
+
+def test_no_volume_is_written_for_a_claim_that_has_another() -> None:
+    """Another scheduler was faster while Permit held the pod; the volume stays free."""
+    catalog = make_catalog(make_class(), make_volume("pv"), make_claim("c"))
+    api = FakeApi()
+    attempt = Attempt(catalog, api=api)
+    assert attempt.reserve("n1") == SUCCESS
+    tell(catalog, catalog.claims["default/c"], bound_claim("c", "other", version="2"))
+
+    status = asyncio.run(asyncio.wait_for(attempt.pre_bind("n1"), 1))
+    attempt.plugin.unreserve(attempt.state, attempt.pod, "n1")
+
+    assert status == error('binding volumes: pvc "c" got pv "other"')
+    assert api.writes == []
+    assert catalog.free_volumes("local") is not None
 
 
 def test_a_refused_write_gives_everything_back() -> None:

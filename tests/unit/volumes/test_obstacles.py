@@ -4,8 +4,12 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from scheduler.api.storage import CSISource
-from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource, Volume
+from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
+from scheduler.api.volume_sources import (
+    AWSElasticBlockStoreVolumeSource,
+    EphemeralVolumeSource,
+    Volume,
+)
 from scheduler.kernel.volumes import obstacles
 from scheduler.kernel.volumes.attachments import OVER_LIMIT
 from scheduler.kernel.volumes.decision import REASONS
@@ -53,6 +57,41 @@ def test_each_claim_is_looked_at_on_its_own() -> None:
         ClaimObstacle("gone", "", 'persistentvolumeclaim "gone" not found', *EVERYWHERE),
         ClaimObstacle("free", "", REASONS[1], 2, ("n1", "n2")),
     )
+
+
+def test_the_zone_of_an_ephemeral_volume_keeps_its_pod_from_no_node() -> None:
+    """VolumeZone and VolumeRestrictions look at claims that a pod names only."""
+    volumes = (Volume(name="v", ephemeral=EphemeralVolumeSource()), *claims_of("named"))
+    pod = make_pod_info("p", volumes=volumes)
+    claim = bound_claim("p-v", "pv", controller_uid=pod.uid, access_modes=(READ_WRITE_ONCE_POD,))
+    user = make_pod_info("user", volumes=claims_of("p-v"), node_name="n0")
+    catalog = make_catalog(
+        claim,
+        make_volume("pv", labels={ZONE: "z2"}, claim=claim),
+        bound_claim("named", "other"),
+        make_volume("other", labels={ZONE: "z2"}, claim=make_claim("named")),
+    )
+
+    assert claim_obstacles(pod, catalog, cluster_of(NODES, [user])) == (
+        ClaimObstacle("named", "other", OUTSIDE_ZONE, 2, ("n0", "n1")),
+    )
+
+
+def test_only_plugins_of_the_profile_have_obstacles() -> None:
+    """A plugin that the profile switches off rejects no node."""
+    catalog = make_catalog(
+        bound_claim("c", "pv"),
+        make_volume("pv", hosts=["n1"], labels={ZONE: "z2"}, claim=make_claim("c")),
+    )
+    pod, snapshot = make_pod_info("p", volumes=claims_of("c", "gone")), cluster_of(NODES)
+    gone = ClaimObstacle("gone", "", 'persistentvolumeclaim "gone" not found', *EVERYWHERE)
+
+    assert claim_obstacles(pod, catalog, snapshot, frozenset(("VolumeZone", "NodeName"))) == (
+        ClaimObstacle("c", "pv", OUTSIDE_ZONE, 2, ("n0", "n1")),
+        gone,
+    )
+    assert claim_obstacles(pod, catalog, snapshot, frozenset(("NodeVolumeLimits",))) == (gone,)
+    assert claim_obstacles(pod, catalog, snapshot, frozenset(("NodeName",))) == ()
 
 
 def test_a_claim_that_is_going_is_in_the_way_everywhere() -> None:
