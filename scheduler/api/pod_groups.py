@@ -37,6 +37,7 @@ class GroupCondition(ApiStruct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    observed_generation: int = 0
 
 
 class PodGroup(msgspec.Struct, frozen=True):

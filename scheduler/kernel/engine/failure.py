@@ -18,6 +18,7 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.framework.runtime.diagnosis import no_fit_message
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Failure
+from scheduler.kernel.groups import WrittenCondition
 
 GROUP: Final = "PodGroup"
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -136,11 +137,11 @@ def changed_condition(
 
 
 def group_condition(
-    group: PodGroup, written: tuple[str, str, str, str] | None, wanted: tuple[str, str, str]
+    group: PodGroup, written: WrittenCondition | None, wanted: tuple[str, str, str]
 ) -> PatchGroupStatus | None:
     """The patch of a group's condition; None when nothing changes, or when it was scheduled once.
 
-    `written` is the last write, which the watch may not show: UID, status, reason and message.
+    `written` is the last write, which the watch may not show.
 
     Source: schedule_one_podgroup.go updatePodGroupCondition.
     """
@@ -148,8 +149,9 @@ def group_condition(
     if written is not None and written[0] == group.uid:
         known = written[1:]
     elif shown is not None:
-        known = shown.status, shown.reason, shown.message
-    if known is not None and (known == wanted or (known[0] == "True" and wanted[0] != "True")):
+        known = shown.status, shown.reason, shown.message, shown.observed_generation
+    is_same = known == (*wanted, group.generation)
+    if known is not None and (is_same or (known[0] == "True" and wanted[0] != "True")):
         return None
     condition = Condition(
         POD_GROUP_SCHEDULED,

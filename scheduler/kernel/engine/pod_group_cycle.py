@@ -382,6 +382,6 @@ class PodGroupCycle:
         group, written = known.group, known.written
         patch = None if group is None else group_condition(group, written, wanted)
         if group is not None and patch is not None:
-            written = group.uid, *wanted
+            written = group.uid, *wanted, group.generation
             self._core.out.append(patch)
         groups.note_attempt((pod.namespace, pod.group_name), attempt, written)

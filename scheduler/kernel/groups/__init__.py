@@ -5,4 +5,5 @@ from scheduler.kernel.groups.pod_groups import (
     GroupKey as GroupKey,
     GroupMembers as GroupMembers,
     PodGroups as PodGroups,
+    WrittenCondition as WrittenCondition,
 )

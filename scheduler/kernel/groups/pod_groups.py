@@ -26,6 +26,8 @@ from scheduler.kernel.framework.handle import SharedState
 
 GroupKey: TypeAlias = tuple[str, str]
 """Namespace and name."""
+WrittenCondition: TypeAlias = tuple[str, str, str, str, int]
+"""A group's condition: UID of the object; status, reason, message, and the observed generation."""
 
 NO_GROUP: Final = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
 TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
@@ -66,8 +68,7 @@ class GroupMembers:
         assumed: the pending pods that are assumed on a node, with it, by UID.
         assigned: pods that have a node, by UID.
         last: the last attempt; None before the first.
-        written: the condition written last: UID of the object, and status, reason and message; None
-            before the first time.
+        written: the condition written last; None before the first time.
         owner: the token of the `PodGroups` that may change this; any other copies it first.
     """
 
@@ -91,7 +92,7 @@ class GroupMembers:
         self.assumed: dict[str, PodInfo] = {}
         self.assigned: dict[str, PodInfo] = {}
         self.last: GroupAttempt | None = None
-        self.written: tuple[str, str, str, str] | None = None
+        self.written: WrittenCondition | None = None
         self._of_profile: Counter[str] = Counter()
         """Number of `pending` pods that name each scheduler."""
         self._bound_by_others = 0
@@ -247,7 +248,7 @@ class PodGroups(SharedState):
                 yield place, [known.pending[uid] for uid in known.waiting], bool(held)
 
     def note_attempt(
-        self, place: GroupKey, last: GroupAttempt, written: tuple[str, str, str, str] | None
+        self, place: GroupKey, last: GroupAttempt, written: WrittenCondition | None
     ) -> None:
         """Keep the last attempt of a known group, and the condition that was written."""
         known = self._to_change(place)

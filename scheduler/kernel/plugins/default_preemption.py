@@ -48,7 +48,9 @@ NOT_ALONE: Final = unschedulable(
     "preemption: not eligible due to workload aware preemption enabled"
 )
 MESSAGE_PREFIX: Final = "preemption: "
-IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
+IN_PLACEMENT: Final = unschedulable(
+    "preemption: not eligible due to placement-based pod group scheduling limitation"
+)
 """Groups that are tried by placement do not preempt."""
 BUDGETS: Final = ObjectKind("PodDisruptionBudget", "policy/v1")
 
@@ -84,7 +86,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
         if found.reviewed is None:
             self._attempts.inc()
         if found.is_limited:
-            return None, unschedulable(f"{MESSAGE_PREFIX}{IN_PLACEMENT}")
+            return None, IN_PLACEMENT
         result, status = self._evaluator.preempt(
             pod,
             snapshot,
@@ -129,7 +131,7 @@ class DefaultPreemptionForGroups(DefaultPreemption, PodGroupPostFilterPlugin):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        if not pod.group_name:
+        if not pod.group_name or cast("runtime.AttemptDiagnosis", diagnosis).is_limited:
             return super().post_filter(state, pod, snapshot, diagnosis)
         self._attempts.inc()
         return None, NOT_ALONE

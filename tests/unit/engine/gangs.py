@@ -111,7 +111,8 @@ class Gangs(DrivenEngine):
 
     def group(self, name: str = "g", least: int | None = 3, **fields: Any) -> PodGroup:
         """A PodGroup comes, or changes."""
-        meta = ObjectMeta(name=name, namespace="default", uid=fields.pop("uid", f"uid-of-{name}"))
+        uid, generation = fields.pop("uid", f"uid-of-{name}"), fields.pop("generation", 0)
+        meta = ObjectMeta(name=name, namespace="default", uid=uid, generation=generation)
         group = PodGroup(meta, least, **fields)
         self.handle(ObjectSet("podgroups", group))
         return group

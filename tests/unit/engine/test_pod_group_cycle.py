@@ -7,6 +7,8 @@ from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import GroupCondition, PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import BindFailed, Decide, GroupStatusFailed, ObjectGone
+from scheduler.kernel.engine.group_members import GROUP_FAILS
+from scheduler.kernel.engine.instructions import PatchGroupStatus
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PermitPlugin
 from scheduler.kernel.framework.status import SUCCESS, Status
@@ -345,6 +347,23 @@ def test_a_condition_that_holds_is_not_written_again() -> None:
     driven.run()
 
     assert driven.conditions() == []
+
+
+def test_a_condition_says_which_generation_of_the_group_it_is_about() -> None:
+    """It is written again for a changed specification, although nothing else about it changes."""
+    driven = Gangs(2)
+    shown = GroupCondition("PodGroupScheduled", "False", "Unschedulable", GROUP_FAILS, 1)
+    driven.group(generation=1, condition=shown)
+    driven.members(3)
+    driven.run()
+
+    driven.group(least=4, generation=2, condition=shown)
+    driven.add("g3", group="g")
+    driven.tick(20.0)
+    driven.run()
+
+    [patch] = driven.all(PatchGroupStatus)
+    assert (patch.condition.message, patch.condition.observed_generation) == (GROUP_FAILS, 2)
 
 
 # --- what goes wrong --------------------------------------------------------------------------

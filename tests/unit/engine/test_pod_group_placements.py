@@ -388,6 +388,17 @@ def test_a_gang_that_fits_no_rack_says_that_it_does_not_preempt_either() -> None
     assert racks.bound("g") == 6
 
 
+def test_members_in_a_rack_say_that_racks_are_why_they_do_not_preempt() -> None:
+    """As without preemption for whole groups, which is no reason for such a group."""
+    racks = Racks("a", gates=(*GATES, "WorkloadAwarePreemption"))
+    racks.gang("g", 5)
+
+    racks.run()
+
+    limit = "preemption: not eligible due to placement-based pod group scheduling limitation"
+    assert any(message.endswith(limit) for message in racks.messages())
+
+
 def test_a_gang_without_any_rack_says_so_too() -> None:
     """No node has the label: the group and all members are told the same."""
     racks = Racks("", gates=(*GATES, "WorkloadAwarePreemption"))
