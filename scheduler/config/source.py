@@ -85,6 +85,8 @@ def parse(text: str | bytes, problems: Problems) -> Value:
         return None if node is None else _Reader(lines, problems).value(node, ())
     except yaml.MarkedYAMLError as error:
         _add_syntax_error(error, problems, lines)
+    except yaml.reader.ReaderError as error:
+        _add_reader_error(error, text, problems, lines)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problems.add((), f"not readable as text: {' '.join(str(error).split())}")
     except RecursionError:
@@ -148,6 +150,15 @@ def _add_syntax_error(
     if start is not None and mark is not None and start.line < mark.line:
         hint += f" (in what begins in line {start.line + 1})"
     problems.add((), f"not valid YAML{column}: {message}{hint}")
+
+
+def _add_reader_error(
+    error: yaml.reader.ReaderError, text: str | bytes, problems: Problems, lines: dict[Path, int]
+) -> None:
+    before = text[: error.position]
+    lines[()] = before.count(b"\n" if isinstance(before, bytes) else "\n") + 1
+    message = f"expected a text in UTF-8: {error.reason}, at position {error.position} of the file"
+    problems.add((), message)
 
 
 class _Reader:
