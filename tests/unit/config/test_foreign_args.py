@@ -37,6 +37,8 @@ class MineArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     mode: Mode = Mode.FAST
     level: Level = Level.LOW
     patience: Seconds = 60.0
+    delays: tuple[Seconds, ...] = (0.5,)
+    waits: dict[str, Seconds | None] = {}
     most: int | None = None
     more: Annotated[int, msgspec.Meta(gt=1)] = 2
     names: list[Annotated[str, msgspec.Meta(pattern="^[a-z]+$")]] = []
@@ -80,6 +82,8 @@ WRITTEN = {
     "limits": {"x": 3},
     "mode": "slow",
     "patience": "1m30s",
+    "delays": ["2s", "1m0s"],
+    "waits": {"a": "250ms"},
     "most": 7,
 }
 
@@ -94,6 +98,8 @@ def test_arguments_of_every_kind() -> None:
         limits={"x": 3},
         mode=Mode.SLOW,
         patience=90.0,
+        delays=(2.0, 60.0),
+        waits={"a": 0.25},
         most=7,
     )
 
@@ -109,6 +115,7 @@ def test_what_is_in_effect_reads_back(args: Any) -> None:
     [told] = [c for c in to_object(config)["profiles"][0]["pluginConfig"] if c["name"] == "Mine"]
     assert told["args"]["label"] == ("" if args else "default")
     assert told["args"]["patience"] == ("1m30s" if args else "1m0s")
+    assert told["args"]["delays"] == (["2s", "1m0s"] if args else ["500ms"])
 
 
 @pytest.mark.parametrize(
