@@ -156,7 +156,7 @@ def _add_reader_error(
     error: yaml.reader.ReaderError, text: str | bytes, problems: Problems, lines: dict[Path, int]
 ) -> None:
     before = text[: error.position]
-    lines[()] = before.count(b"\n" if isinstance(before, bytes) else "\n") + 1
+    lines[()] = (before if isinstance(before, bytes) else before.encode()).count(b"\n") + 1
     message = f"expected a text in UTF-8: {error.reason}, at position {error.position} of the file"
     problems.add((), message)
 
