@@ -60,6 +60,8 @@ def test_an_alias_is_a_copy() -> None:
     [
         pytest.param("a: &x [*x]", "an alias must not contain itself", id="endless"),
         pytest.param("<<: 5", '"<<" must name a mapping', id="merging a number"),
+        pytest.param("a: -.inf", "expected a value that JSON has, got -.inf; ", id="infinite"),
+        pytest.param("a: .NaN", "expected a value that JSON has, got .NaN; ", id="no number"),
         pytest.param("? [a]\n: b", "a field name must be a text", id="list as field name"),
         pytest.param("a: 1\na: 2", "given twice, first in line 1; keep one of them", id="twice"),
         pytest.param(b"\xff\xff", "expected a text in UTF-8: ", id="no UTF-8"),
