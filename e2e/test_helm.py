@@ -151,8 +151,45 @@ def test_dashboard_and_alerts_for_each_release(helm_program: Path) -> None:
     assert second["panels"] == of_release(written, "second")["panels"]
     apart = rendered(helm_program, *on, "--namespace=apart")
     third = json.loads(apart["ConfigMap", "stowage-dashboard"]["data"]["stowage.json"])
-    assert (third["uid"], third["title"]) == ("apart-stowage", "Stowage apart/stowage")
+    assert (third["uid"], third["title"]) == ("apart_stowage", "Stowage apart/stowage")
     assert 'job=\\"stowage\\", namespace=\\"apart\\"' in json.dumps(third)
+
+
+def test_dashboards_of_long_names_are_apart(helm_program: Path) -> None:
+    """Grafana takes uids of at most 40 letters; two dashboards of one uid overwrite each other."""
+    on = ("--set=monitoring.dashboard=true", f"--namespace={'n' * 50}")
+
+    def uid(name: str) -> str:
+        found = rendered(helm_program, *on, name=name)["ConfigMap", f"{name}-dashboard"]
+        return str(json.loads(found["data"][f"{name}.json"])["uid"])
+
+    one, other = uid("one"), uid("other")
+
+    assert one != other
+    assert len(one) == len(other) == 40
+
+
+def test_names_that_yaml_takes_for_something_else(helm_program: Path) -> None:
+    """A release may be called `on`, and a namespace, a Secret or a class `123`."""
+    values = ("serving.secretName", "priorityClassName")
+
+    found = rendered(
+        helm_program,
+        *(f"--set-string={value}=123" for value in values),
+        *(f"--set=monitoring.{each}=true" for each in ("serviceMonitor", "rules", "dashboard")),
+        "--namespace=123",
+        name="on",
+    )
+
+    for each in found.values():
+        assert isinstance(each["metadata"]["name"], str)
+        assert each["metadata"].get("namespace", "123") == "123"
+        assert each["metadata"]["labels"]["app.kubernetes.io/name"] == "on"
+    pod = pod_of(found.values())
+    assert (pod["serviceAccountName"], pod["priorityClassName"]) == ("on", "123")
+    assert pod["volumes"][1]["secret"]["secretName"] == "123"
+    [endpoint] = found["ServiceMonitor", "on"]["spec"]["endpoints"]
+    assert endpoint["tlsConfig"]["ca"]["secret"]["name"] == "123"
 
 
 def of_release(written: Json, name: str) -> Json:

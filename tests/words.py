@@ -2,10 +2,11 @@
 
 It reads comments and docstrings of the product, and the pages. A few of the words are meant: about
 people, or as a question that a user asks. A docstring opens with its subject or its verb. Text that
-a command draws into a page is not read.
+a command draws into a page is not read; nor are tables and indented text in docstrings.
 """
 
 import ast
+import inspect
 import io
 import re
 import sys
@@ -20,11 +21,15 @@ ALLOWED: Final = 20
 QUESTIONS: Final = re.compile(r"(What|Which|Who|How|Why|Where|When|Those)\b")
 """A docstring that opens with one of these does not name its subject."""
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "docs/*.md")
-LONGEST: Final = 35
-"""Words of a sentence on a page; what stands in backticks or parentheses is one."""
+LONGEST: Final = 25
+"""Words of a sentence; what stands in backticks or parentheses is one."""
 
 _DRAWN: Final = re.compile(r"^```.*?^```|<!-- (?:drawn|begin).*?<!-- end", re.DOTALL | re.MULTILINE)
 _BLOCK: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |#|\|))")
+_PART: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\w+(?:, \w+)*: ))")
+"""Divides a docstring into paragraphs, list items and entries such as those of arguments."""
+_SHOWN: Final = re.compile(r"\n[ ]+\b|[─├└│]|-{4}|\x08")
+"""Occurs in a paragraph that is a table, a drawing or an example."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?:])[*\"')]*\s+(?=[\"'(]?[A-Z`\[*])")
 _UNIT: Final = re.compile(r"`[^`]*`|\([^)]*\)")
 
@@ -64,16 +69,28 @@ def questions() -> Iterator[tuple[str, int, str]]:
 
 
 def long_sentences() -> Iterator[tuple[str, int, str]]:
-    """Page, number of words and text of each sentence of more than `LONGEST` words."""
+    """File, number of words and text of each sentence of more than `LONGEST` words."""
+    for path, part in _paragraphs():
+        for sentence in _SENTENCE.split(" ".join(part.split())):
+            count = len([word for word in _UNIT.sub("x", sentence).split() if word != "·"])
+            if count > LONGEST:
+                yield path, count, sentence
+
+
+def _paragraphs() -> Iterator[tuple[str, str]]:
+    """The paragraphs of the pages and of docstrings, each with its file."""
     for pattern in PAGES:
         for path in sorted(CHECKOUT.glob(pattern)):
             for block in _BLOCK.split(_DRAWN.sub("", path.read_text())):
-                if block.lstrip().startswith("|"):
-                    continue
-                for sentence in _SENTENCE.split(" ".join(block.split())):
-                    count = len([word for word in _UNIT.sub("x", sentence).split() if word != "·"])
-                    if count > LONGEST:
-                        yield str(path.relative_to(CHECKOUT)), count, sentence
+                if not block.lstrip().startswith("|"):
+                    yield str(path.relative_to(CHECKOUT)), block
+    for path in sorted((CHECKOUT / "scheduler").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Expr(ast.Constant(str(text))):
+                    name = str(path.relative_to(CHECKOUT))
+                    parts = _PART.split(inspect.cleandoc(text))
+                    yield from ((name, part) for part in parts if not _SHOWN.search(part))
 
 
 def main() -> None:

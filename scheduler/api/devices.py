@@ -365,6 +365,18 @@ class ResourceClaim(ApiStruct, frozen=True):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
+class ResourceClaimTemplateSpec(ApiStruct, frozen=True):
+    """The spec of the claims that are made from a template."""
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(ApiStruct, frozen=True):
+    """resource.k8s.io/v1 ResourceClaimTemplate."""
+
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
 # --- classes --------------------------------------------------------------------------------------
 
 

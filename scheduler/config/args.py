@@ -1,7 +1,7 @@
 """Arguments of the in-tree plugins, with their defaults.
 
 They are here, not in the plugins' files: a configuration is read, checked and written without any
-plugin, and upstream keeps them in one API group.
+plugin. Upstream keeps them in one API group.
 
 Source: k8s.io/kube-scheduler/config/v1 types_pluginargs.go; pkg/scheduler/apis/config/v1
 defaults.go (feature gates as 1.36 sets them).

@@ -1,8 +1,8 @@
 """Completes a configuration with defaults.
 
 Defaults of single fields are in `types.py` and `args.py`. This module has the defaults that depend
-on more than one field: zero values that stand for the default, the default profile, the default
-plugins and the arguments of every enabled plugin.
+on more than one field. These are zero values that stand for the default, the default profile and
+plugins, and the arguments of every enabled plugin.
 
 Source: pkg/scheduler/apis/config/v1 defaults.go; pkg/scheduler/scheduler.go buildExtenders.
 """

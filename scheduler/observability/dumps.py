@@ -1,7 +1,7 @@
 """Encodes large values as JSON in slices, between which other tasks of the event loop run.
 
 A dump is a plain value in which an iterator stands for a list, an `Entries` for a mapping, and a
-callable for its result: large values are built only when they are encoded. An iterator that
+callable for its result. So large values are built only when they are encoded. An iterator that
 searches for long without a result yields `REST` between.
 """
 

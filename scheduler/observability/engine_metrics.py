@@ -109,7 +109,7 @@ class EngineMetrics:
     def pod_bound(self, attempts: int, seconds: float | None, *, was_flushed: bool) -> None:
         """Count a bound pod.
 
-        `seconds` is the time since it was first active, None if unknown; with `was_flushed` its
+        `seconds` is the time since it was first active, None if unknown. With `was_flushed` its
         last attempt was caused by the time limit of unschedulable pods.
         """
         self.pod_scheduling_attempts.observe(attempts)

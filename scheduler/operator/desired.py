@@ -30,6 +30,7 @@ _BASE: Final = (
     "deployment.yaml",
 )
 _NAME: Final = "stowage"
+_CONFIG_KEY: Final = "config.yaml"
 """The name of all objects in deploy/."""
 
 
@@ -65,9 +66,8 @@ def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> l
     """
     made = [_named(each, scheduler) for name in _files(scheduler) for each in _manifests(name)]
     if configuration.text is not None:
-        file = {"config.yaml": configuration.text}
-        head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{_NAME}-config"}}
-        made.insert(0, {**_named(head, scheduler), "data": file})
+        data = {_CONFIG_KEY: configuration.text}
+        made.insert(0, {**_named(_config_map(), scheduler), "data": data})
     for each in made:
         if each["kind"] == "Deployment":
             _configure_deployment(each, scheduler, configuration, image)
@@ -98,6 +98,16 @@ def deployment_of(scheduler: Scheduler) -> Reference:
     return reference(_named(written, scheduler))
 
 
+def config_map_of(scheduler: Scheduler) -> Reference:
+    """Return the reference of the ConfigMap with the Scheduler's configuration."""
+    return reference(_named(_config_map(), scheduler))
+
+
+def has_configuration(config_map: Json | None, text: str) -> bool:
+    """Return whether the ConfigMap of a Scheduler has this configuration."""
+    return ((config_map or {}).get("data") or {}).get(_CONFIG_KEY) == text
+
+
 # --- names --------------------------------------------------------------------------------------
 
 
@@ -118,6 +128,10 @@ def _parsed(name: str) -> tuple[Json, ...]:
 
 def _manifests(name: str) -> list[Json]:
     return deepcopy(list(_parsed(name)))
+
+
+def _config_map() -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{_NAME}-config"}}
 
 
 def _labels(scheduler: Scheduler) -> dict[str, str]:

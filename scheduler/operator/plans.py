@@ -40,7 +40,7 @@ class Verdict:
 
     Attributes:
         reason: `InForce`, or the reason why the profile is not: `NotSelected`, `Invalid`,
-            `NotPermitted`, `Conflict`, `Full`, `SchedulerInvalid`.
+            `NotPermitted`, `Conflict`, `Full`, `SchedulerInvalid`, `NotApplied`.
         message: the message of the condition.
         scheduler: the instance that selects it, or None.
         in_force: the version in force: the present one or an earlier one.

@@ -8,28 +8,29 @@ import asyncio
 import json
 import traceback
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final
 
 from scheduler.clock import Clock
 from scheduler.config.problems import Problem
 from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
-from scheduler.daemon.leader_election.elector import host_of
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient, reference_of
 from scheduler.operator.configuring import plan
 from scheduler.operator.desired import (
     Reference,
+    config_map_of,
     deployment_of,
     desired,
+    has_configuration,
     reference,
     unwanted,
     without_owner,
 )
 from scheduler.operator.ownership import refusal
 from scheduler.operator.packages import Wheel, WheelPlace, Wheels, wheel_in, wheels_wanted
-from scheduler.operator.plans import Configuration, ConfigurationPlan
+from scheduler.operator.plans import Configuration, Verdict
 from scheduler.operator.resources import (
     FINALIZER,
     Json,
@@ -37,7 +38,7 @@ from scheduler.operator.resources import (
     Scheduler,
     SchedulingProfile,
 )
-from scheduler.operator.status import profile_status, scheduler_status
+from scheduler.operator.status import leader_in, profile_status, scheduler_status
 
 RESYNC_SECONDS: Final = 30.0
 """Seconds after which all objects are applied again; drift is repaired within this time."""
@@ -88,6 +89,8 @@ class Reconciler:
         self._next_resync = 0.0
         """The monotonic time of the next resync; changes do not defer it."""
         self._applied: dict[Key, _Applied] = {}
+        self._unwritten: set[Key] = set()
+        """The Schedulers whose configuration this reconcile could not write."""
         self._requests = asyncio.Semaphore(_AT_ONCE)
         self._logged: frozenset[str] = frozenset()
 
@@ -143,15 +146,15 @@ class Reconciler:
         self._applied = {
             each.key: self._applied[each.key] for each in schedulers if each.key in self._applied
         }
+        self._unwritten.clear()
         failures += await _failures_of(
-            (
-                *(
-                    self._reconcile_scheduler(each, decided.configurations[each.key])
-                    for each in schedulers
-                    if not each.is_leaving
-                ),
-                *(self._update_profile_status(each, decided) for each in profiles),
-            )
+            self._reconcile_scheduler(each, decided.configurations[each.key])
+            for each in schedulers
+            if not each.is_leaving
+        )
+        # A profile is in force only if the configuration that it is part of was written.
+        failures += await _failures_of(
+            self._update_profile_status(each, decided.verdicts[each.key]) for each in profiles
         )
         self._log([*unreadable, *more, *failures])
         return not failures
@@ -175,6 +178,8 @@ class Reconciler:
             except ApiError as problem:
                 # An object cannot be read: the status must not report success.
                 failures = [str(problem)]
+            if failures and not await self._is_written(scheduler, configuration):
+                self._unwritten.add(scheduler.key)
             await self._report(scheduler, configuration, failures)
         except ConflictError:
             # The Scheduler has changed since the list: its watch event wakes the reconciler.
@@ -224,12 +229,21 @@ class Reconciler:
             and before.until >= self._next_resync
         )
 
+    async def _is_written(self, scheduler: Scheduler, configuration: Configuration) -> bool:
+        """Return whether the ConfigMap of an instance has its configuration."""
+        if configuration.text is None:
+            return True
+        try:
+            found = await self._cluster.read(config_map_of(scheduler))
+        except ApiError:
+            return False
+        return has_configuration(found, configuration.text)
+
     async def _report(
         self, scheduler: Scheduler, configuration: Configuration, failures: list[str]
     ) -> None:
         lease = Reference("coordination.k8s.io/v1", "Lease", *scheduler.key)
-        held = await self._cluster.read(lease)
-        holder: str = ((held or {}).get("spec", {})).get("holderIdentity") or ""
+        leader = leader_in(await self._cluster.read(lease), self._clock.wall())
         deployment = await self._cluster.read(deployment_of(scheduler))
         if deployment is not None and refusal(deployment, scheduler, may_adopt=False):
             # Its pods are not those of this instance.
@@ -238,7 +252,7 @@ class Reconciler:
             scheduler,
             configuration,
             deployment=deployment,
-            leader=host_of(holder),
+            leader=leader,
             failures=failures,
             now=self._clock.wall(),
         )
@@ -289,11 +303,17 @@ class Reconciler:
     # --- profiles -------------------------------------------------------------------------------
 
     async def _update_profile_status(
-        self, profile: SchedulingProfile, decided: ConfigurationPlan
+        self, profile: SchedulingProfile, verdict: Verdict
     ) -> list[str]:
         """Write the status of a SchedulingProfile; return its failures."""
+        key = verdict.scheduler
+        if verdict.reason == "InForce" and key in self._unwritten:
+            message = f"The configuration of Scheduler {key} cannot be written; see its status."
+            is_known = profile.status.get("scheduler") == str(key)
+            in_force = profile.status.get("inForce") if is_known else None
+            verdict = replace(verdict, reason="NotApplied", message=message, in_force=in_force)
         try:
-            status = profile_status(profile, decided.verdicts[profile.key], self._clock.wall())
+            status = profile_status(profile, verdict, self._clock.wall())
             if status == profile.status:
                 return []
             async with self._requests:

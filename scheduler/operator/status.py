@@ -1,11 +1,12 @@
 """Builds the status of the custom resources: conditions and a few facts. Pure."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from scheduler.config.problems import Problem, render_path
 from scheduler.daemon.client.wire import seconds_time
+from scheduler.daemon.leader_election.elector import host_of
 from scheduler.operator.plans import Configuration, Verdict
 from scheduler.operator.resources import Json, Scheduler, SchedulingProfile
 
@@ -63,6 +64,15 @@ def profile_status(profile: SchedulingProfile, verdict: Verdict, now: datetime) 
         "problems": _problems(verdict.problems),
         "conditions": _dated((accepted,), profile.status, profile.metadata.generation, now),
     }
+
+
+def leader_in(lease: Json | None, now: datetime) -> str:
+    """Return the pod that holds a Lease; empty if none does, or if its term has expired."""
+    spec = (lease or {}).get("spec") or {}
+    renewed, seconds = spec.get("renewTime"), spec.get("leaseDurationSeconds")
+    if renewed and seconds and datetime.fromisoformat(renewed) + timedelta(seconds=seconds) < now:
+        return ""
+    return host_of(spec.get("holderIdentity") or "")
 
 
 def _problems(problems: Iterable[Problem]) -> list[Json]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,21 @@ def test_a_file_that_cannot_be_written_ends_the_start() -> None:
     async def story(world: World) -> None:
         with pytest.raises(RecordError, match=r"--decisions /nowhere/x: No such file"):
             await world.start_daemon(decisions="/nowhere/x")
+
+    play(story)
+
+
+def test_a_pipe_is_refused_with_what_was_expected(tmp_path: Path) -> None:
+    """As /dev/stdout is one for a program that reads it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def story(world: World) -> None:
+        with pytest.raises(RecordError) as problem:
+            await world.start_daemon(decisions=str(pipe))
+        assert str(problem.value) == (
+            f"--decisions {pipe}: expected a file, or - for standard output"
+        )
 
     play(story)
 

@@ -15,6 +15,9 @@ from scheduler.clock import SystemClock
 from scheduler.daemon.client.connection import Access, Connection
 from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.informers.informer import InformerOptions
+from scheduler.tools.cli.live import ClusterAddress
+from scheduler.tools.cli.watching import watching
+from scheduler.tools.offline.cluster import Profiles
 from tests.scenario.world import BINDINGS, LIMIT_SECONDS, World, play
 from tests.support.ports import free_port
 
@@ -258,6 +261,30 @@ def test_credentials_are_renewed_when_they_are_refused() -> None:
         assert await world.bound("p") == ["n"]
         await world.until(lambda: connection.access.authorization == "Bearer v1", "new credentials")
         await world.stop_daemon()
+
+    play(story)
+
+
+def test_credentials_of_a_cluster_that_is_watched_are_renewed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By `shadow`, `top` and `console`: a shadow in a pod outlives its first token."""
+
+    async def story(world: World) -> None:
+        url = world.sandbox.url
+        connection = Connection(Rotating(url), Access(url, authorization="Bearer v0"))
+
+        async def connect(**_: object) -> Connection:
+            return connection
+
+        monkeypatch.setattr("scheduler.tools.cli.watching.load_connection", connect)
+        world.sandbox.faults.answer(401, path="/api/v1/pods", times=1)
+        place, clock = ClusterAddress(), SystemClock()
+        async with watching(place, Profiles(None), lambda _: None, clock) as watched:
+            await world.until(lambda: not watched.informers.unsynced, "the caches to sync")
+            await world.until(
+                lambda: connection.access.authorization == "Bearer v1", "new credentials"
+            )
 
     play(story)
 

@@ -85,3 +85,11 @@ def test_the_chart_knows_a_flag_by_the_spellings_that_the_daemon_takes() -> None
             found = re.search(pattern, written)
             assert found is not None
             assert found[0].replace(old, new) == f"--{name}"
+
+
+def test_names_are_texts() -> None:
+    """YAML would take the release `on` for a boolean, and the namespace `123` for a number."""
+    templates = "\n".join(path.read_text() for path in (CHART / "templates").iterdir())
+    names = r"\.Release\.Name(?:space)?|\$secret|(?<=ecretName: \{\{ )\.|(?<=ClassName: \{\{ )\."
+
+    assert re.findall(rf"(?m): \{{\{{ (?:{names}) \}}\}}(?:$|[,}}])", templates) == []

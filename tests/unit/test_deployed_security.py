@@ -85,3 +85,41 @@ def test_the_scrapers_token_goes_to_nobody_but_stowage() -> None:
     certificates = objects("deploy/components/serving-certificate/certificate.yaml")
     names = {name for each in certificates for name in each["spec"].get("dnsNames", ())}
     assert tls["serverName"] in names
+
+
+STATIC_POD = "static-pod/kube-scheduler"
+DEPLOYED = ("base/deployment", "shadow/deployment", "operator/deployment", STATIC_POD)
+
+
+def pod_and_container(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The pod of a manifest, and its only container."""
+    [written] = objects(f"deploy/{path}.yaml")
+    pod = written["spec"].get("template", written)["spec"]
+    [container] = pod["containers"]
+    return pod, container
+
+
+@pytest.mark.parametrize("path", DEPLOYED)
+def test_no_container_has_more_than_it_needs(path: str) -> None:
+    """The API server enforces less: a root may be writable, and kube-system enforces nothing."""
+    pod, container = pod_and_container(path)
+
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    is_root = path == STATIC_POD
+    assert pod["securityContext"].get("runAsNonRoot", False) is not is_root
+    assert pod["securityContext"]["runAsUser"] == (0 if is_root else 65532)
+    assert pod.get("hostNetwork", False) is is_root
+
+
+def test_the_static_pod_is_reached_from_its_node_only() -> None:
+    """It is on the node's network, where no NetworkPolicy holds."""
+    _, container = pod_and_container(STATIC_POD)
+
+    assert "--bind-address=127.0.0.1" in container["args"]
+    probes = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
+    assert {each["host"] for each in probes} == {"127.0.0.1"}

@@ -1,5 +1,6 @@
 """What the end-to-end tests rely on while other programs use the same machine and API server."""
 
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,10 +15,12 @@ from e2e.support.api import ApiRefusedError
 from e2e.support.audit import read_audit_log
 from e2e.support.cluster import Cluster
 from e2e.support.devices import DRIVER, RESOURCE, Devices
+from e2e.support.go_programs import CHECKOUT
 from e2e.support.loops import LoopThread
 from e2e.support.objects import Json
 from e2e.support.storage import SELECTED_NODE, Storage, provisioner
 from e2e.support.waiting import wait_for
+from e2e.test_rights import RUN_BESIDE, all_others_are_in
 from tests.support.ports import free_port
 
 CLAIMS = f"{RESOURCE}/namespaces/default/resourceclaims"
@@ -66,6 +69,22 @@ def test_a_free_port_stays_free_until_its_server_listens() -> None:
         other.bind(("127.0.0.1", port))
     with socket.create_server(("127.0.0.1", port)) as server:
         assert server.getsockname()[1] == port
+
+
+@pytest.mark.parametrize("browser", ["none", "required"])
+def test_rights_that_no_test_used_are_looked_for(
+    browser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the run of `.ci/run` with most files, with and without a browser."""
+    monkeypatch.setenv("BROWSER", browser)
+    ci = (CHECKOUT / ".ci" / "run").read_text()
+    beside = set(re.findall(r"\be2e/(test_\w+\.py)", " ".join(re.findall("waiting.*=.*", ci))))
+    files = {path.name for path in (CHECKOUT / "e2e").glob("test_*.py")}
+    ran = files - beside - ({"test_console.py"} if browser == "none" else set())
+
+    assert beside == RUN_BESIDE
+    assert all_others_are_in(ran)
+    assert not all_others_are_in(ran - {"test_devices.py"})
 
 
 def allocate(world: World, name: str) -> None:

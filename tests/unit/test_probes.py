@@ -10,6 +10,8 @@ import yaml
 
 from scheduler.config.flags import options_from_flags
 from scheduler.config.load import load
+from scheduler.daemon.driver.daemon import DRAIN_SECONDS, LAST_WORDS_SECONDS
+from scheduler.daemon.driver.driver import END_SECONDS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 LENIENT = {
@@ -69,6 +71,32 @@ def test_liveness_is_no_stricter_than_the_lease() -> None:
     live = container("base/deployment.yaml")["livenessProbe"]
 
     assert live["timeoutSeconds"] * live["failureThreshold"] > election.lease_duration_seconds
+
+
+@pytest.mark.parametrize("path", ["base/deployment.yaml", "static-pod/kube-scheduler.yaml", "helm"])
+def test_the_end_of_a_leader_has_its_time(path: str) -> None:
+    """A pod that is killed before keeps its lease: no other leads for 15 s."""
+    place = "helm/stowage/templates/deployment.yaml" if path == "helm" else path
+    [grace] = re.findall(
+        r"^ {2,6}terminationGracePeriodSeconds: (\d+)$", (DEPLOY / place).read_text(), re.MULTILINE
+    )
+    election = load((DEPLOY / "base/config.yaml").read_text()).leader_election
+    release = election.renew_deadline_seconds / 2
+
+    assert int(grace) >= DRAIN_SECONDS + release + LAST_WORDS_SECONDS + END_SECONDS
+
+
+@pytest.mark.parametrize(
+    "path", ["base/poddisruptionbudget.yaml", "helm/stowage/templates/poddisruptionbudget.yaml"]
+)
+def test_replicas_that_are_not_ready_stop_no_drain(path: str) -> None:
+    """Two that cannot start, for instance for lack of a right, would hold every node."""
+    text = (DEPLOY / path).read_text()
+
+    assert re.findall(r"^  (maxUnavailable: .*|unhealthy.*)$", text, re.MULTILINE) == [
+        "maxUnavailable: 1",
+        "unhealthyPodEvictionPolicy: AlwaysAllow",
+    ]
 
 
 def test_the_static_pod_stands_in_for_kube_scheduler() -> None:

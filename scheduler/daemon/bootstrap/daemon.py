@@ -139,7 +139,7 @@ class RunningDaemon:
             on_failed=PluginFailureLog(clock).note,
             out_of_tree=plugins,
         )
-        builder.services.epoch = clock.wall().timestamp() - clock.monotonic()
+        builder.services.epoch = self._recorders.epoch
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self.driver.plugin_api = PluginApi(writes, WRITTEN, self.driver.submit)

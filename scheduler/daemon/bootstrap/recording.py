@@ -38,6 +38,7 @@ class Recorders:
 
     Attributes:
         flight: the recorder of the last minutes.
+        epoch: the time of day at 0 of the events' clock, for the engine as for its replay.
         logs: all recorders, for the driver.
         take_outcome: the receiver of the engine's outcomes; None without `--decisions`.
     """
@@ -74,6 +75,9 @@ class Recorders:
         )
         directory = options.record
         self._crash_directory = _crash_directory(directory)
+        if directory:
+            header = _begun(Path(directory), header)
+        self.epoch = header.epoch
         self.flight = FlightRecorder(header)
         self._to_disk = None if not directory else _to_disk(Path(directory), header)
         self._decisions = _decision_log(options.decisions, header, on_lost)
@@ -120,15 +124,31 @@ def _crash_directory(record: str) -> Path | None:
         return None
 
 
-def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
+def _begun(directory: Path, header: Header) -> Header:
+    """Create the first file of a recording; return the header with a name of its own."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        directory.joinpath(part_name(header)).touch()
+        return _named_anew(directory, header)
     except FileExistsError as problem:
         raise RecordError(f"--record {directory}: expected a directory, got a file") from problem
     except OSError as problem:
         raise RecordError(f"--record {directory}: {problem.strerror}") from problem
 
+
+def _named_anew(directory: Path, header: Header) -> Header:
+    """Before a step of the clock, a process of this number may have begun in the same second."""
+    own, number = header, 1
+    while True:
+        try:
+            directory.joinpath(part_name(own)).touch(exist_ok=False)
+        except FileExistsError:
+            number += 1
+            own = replace(header, recording=f"{header.recording}-{number}")
+        else:
+            return own
+
+
+def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
     def ended(why: str, written: int) -> None:
         log.error(
             "No more is recorded; a restart begins a new recording in the directory of --record",
@@ -148,7 +168,9 @@ def _decision_log(
     try:
         write = to_standard_output if file == "-" else RotatedFile(Path(file))
     except OSError as problem:
-        raise RecordError(f"--decisions {file}: {problem.strerror}") from problem
+        # A pipe or a terminal has no end to append to, which is no error of the system.
+        told = problem.strerror or "expected a file, or - for standard output"
+        raise RecordError(f"--decisions {file}: {told}") from problem
 
     def ended(why: str) -> None:
         log.error("No more decisions are written", file=file, reason=why)

@@ -1,8 +1,8 @@
 """Reloads the --config file when it changes: as a whole, or not at all.
 
-The reloader checks the new configuration as at start, refuses changes of fields that are read only
-once, and passes it to the engine, which rebuilds the profiles between two decisions. On any problem
-the old one stays in force. The log, an Event about the Lease and metrics report both results.
+The reloader checks the new configuration as at start, and refuses changes of fields that are read
+only once. The engine then rebuilds the profiles between two decisions. On any problem the old one
+stays in force. The log, an Event about the Lease and metrics report both results.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
 """Kept-alive connections to the API server without aiohttp, for requests with short answers.
 
-aiohttp spends most of a small request's time on features that a request to an API server does not
-need (cookies, redirects, form data, middleware, per-request objects), and a pod needs two requests.
-Here a request is one write and one future; llhttp parses the answer. Lists, watches and all
-requests through a proxy use aiohttp. `python -m bench --workload plain` compares their costs.
+aiohttp spends most of a small request's time on features that requests to an API server do not need
+(cookies, redirects, form data, middleware, per-request objects). Each pod needs two requests. Here
+a request is one write and one future; llhttp parses the answer. Lists, watches and all requests
+through a proxy use aiohttp. `python -m bench --workload plain` compares their costs.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ KEEPALIVE_SECONDS: Final = 60.0
 UNACKNOWLEDGED_SECONDS: Final = 5
 """The kernel closes a connection whose peer has not acknowledged data for this time.
 
-A bind that was written may be under way for this time: a leader without connection stops binding
+A bind that was written may be under way for this time. A leader without connection stops binding
 `lease duration - renew deadline` (5 s by default) before another instance can acquire its lease.
 """
 SOCKET_OPTIONS: Final = tuple(

@@ -1,7 +1,7 @@
 """Reads kubeconfig files by the `kubernetes` package.
 
-This module adds two features to the package. Each mistake in a kubeconfig is an error of one line,
-where the package continues without credentials if an exec plugin fails or the user is missing.
+This module adds two features to the package. Each mistake in a kubeconfig is an error of one line.
+The package continues without credentials if an exec plugin fails or the user is missing.
 Credentials can be loaded again without the kubeconfig.
 """
 # The package ships type hints for its API, but none for its configuration loaders.

@@ -15,7 +15,7 @@ from scheduler.daemon.client.wire import UNREADABLE, json_string, segment
 class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """coordination.k8s.io/v1 LeaseSpec.
 
-    Every field is written, an empty holder as well, as client-go does: with the gate
+    Every field is written, an empty holder as well, as client-go does. With the gate
     CoordinatedLeaderElection the API server 1.36 panics at a Lease without `holderIdentity`
     (leaderelection_controller.go, reconcileElectionStep).
     """

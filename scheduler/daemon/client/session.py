@@ -58,7 +58,7 @@ Source: client-go rest/request.go (maxRetries) v0.36.
 """
 
 SPREAD: Final = 0.25
-"""A request is repeated later than Retry-After by a random part of it, this share at most: if all
+"""A request is repeated later than Retry-After by a random part of it, this share at most. If all
 requests came together, an overloaded server would refuse most of them each time."""
 
 _READ_BUFFER_BYTES: Final = 2**20

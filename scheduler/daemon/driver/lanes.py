@@ -24,8 +24,8 @@ AHEAD: Final = 2
 MAX_OWED: Final = 512
 """Unsent events at most, those of binds and evictions under way included.
 
-With 256, bursts at half of the greatest rate filled it within a second where server and scheduler
-share two cores, and bindings waited for events. From creation to binding took 0.2 to 1.6 s at p99;
+With 256, bursts at half of the greatest rate filled it within a second, and bindings waited for
+events. Server and scheduler shared two cores. From creation to binding took 0.2 to 1.6 s at p99;
 with 512 it takes 0.11 to 0.16 s. At the greatest rate 512 events are sent within 0.8 s.
 """
 RETRY_SECONDS: Final = 10.0

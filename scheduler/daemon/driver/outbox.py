@@ -1,6 +1,6 @@
 """All writes to the API server about pods and groups: binds first, events last.
 
-The number of unsent writes is bounded: a bind or an eviction is sent only while there is room for
+The number of unsent writes is bounded. A bind or an eviction is sent only while there is room for
 its event, and no pod is decided while there is none. So a process that is killed loses few events,
 and decisions slow down to the pace of the API server.
 """

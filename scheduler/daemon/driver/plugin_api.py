@@ -1,7 +1,7 @@
 """Sends plugins' requests to the API server, and passes some answers to the engine at once.
 
 A plugin decides by the objects of the watch. Between the answer to a write and its watch event it
-would decide by stale objects: a device that it has just allocated would look free.
+would decide by stale objects. A device that it has just allocated would look free.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ _FACTOR: Final = 2.0
 class Backoff:
     """Exponential backoff from 0.5 s to 4 s; each pause is drawn between half the limit and all.
 
-    The cap is lower than client-go's 30 s: without a watch of every kind no decision is safe, so
+    The cap is lower than client-go's 30 s. Without a watch of every kind no decision is safe, so
     scheduling resumes after the longest of all pauses. A server that does not answer gets five
     requests a second from a replica; an overloaded one answers with Retry-After.
     """

@@ -86,8 +86,8 @@ class Informers:
     def catch_up(self) -> None:
         """List again the kinds without a watch, or whose last one broke off and shows nothing.
 
-        A new leader calls this: it does not know what the leader before it has done meanwhile, and
-        what it has waited as a standby counts for nothing. Bindings wait for these lists.
+        A new leader calls this. It does not know what the leader before it has done meanwhile, and
+        its waits as a standby do not count. Bindings wait for these lists.
         """
         self._doubts.tolerate_nothing()
         for informer in self._informers.values():

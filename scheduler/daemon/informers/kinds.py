@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import msgspec
 from typing_extensions import override
 
+from scheduler.api.device_amounts import checked_claim, checked_slice
 from scheduler.api.device_taint_rules import DeviceTaintRule
 from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.disruption_budgets import (
@@ -33,7 +34,6 @@ from scheduler.api.pod_group_apis import (
 )
 from scheduler.api.pod_groups import V1ALPHA2, PodGroup, PodGroupV1Alpha2, pod_group
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.api.resource_slices import checked_slice
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,
@@ -238,7 +238,7 @@ NODES: Final = Kind[Node]("nodes", NODE_KIND, Node, checked_node)
 NAMESPACES: Final = Kind[Namespace]("namespaces", NAMESPACE_KIND, Namespace)
 
 RESOURCE_CLAIMS: Final = _DeviceKind[ResourceClaim](
-    "resourceclaims", ObjectKind("ResourceClaim", _RESOURCE), ResourceClaim
+    "resourceclaims", ObjectKind("ResourceClaim", _RESOURCE), ResourceClaim, checked_claim
 )
 VOLUME_CLAIMS: Final = Kind[PersistentVolumeClaim](
     "persistentvolumeclaims", ObjectKind("PersistentVolumeClaim"), ClaimWire, claim_from_wire

@@ -1,7 +1,7 @@
 """Finds name and version of an object in bytes that cannot be decoded.
 
 API servers write the names and the version of an object before any field that its owner can make
-long or deep, so its beginning is enough.
+long or deep. So the beginning is enough.
 """
 
 import re

@@ -28,8 +28,8 @@ class PageReader:
     """Reads one page and delivers its objects as they arrive; the rest is held in memory.
 
     A page can be split if its kind and version precede its objects, and each object begins with its
-    metadata, as in API servers' lists of built-in kinds. Other pages, and the rest of a page after
-    unreadable bytes, are held until the end.
+    metadata. API servers' lists of built-in kinds are such pages. Other pages, and the rest of a
+    page after unreadable bytes, are held until the end.
 
     Args:
         kind: the kind to list; a page of another kind is not split.

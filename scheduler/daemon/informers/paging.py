@@ -5,9 +5,9 @@ from typing import Final
 FIRST: Final = 5000
 """Objects on the first page; their size is not known yet."""
 TARGET_BYTES: Final = 2**28
-"""For each page a server reads all objects that follow it, so pages should be few; but a page
-must arrive within a minute, and one that breaks off is requested again. Lists by watch cost the
-server 1.3 to 2.7 times as much: it encodes and sends each object by itself."""
+"""For each page a server reads all objects that follow it, so pages should be few. But a page must
+arrive within a minute, and one that breaks off is requested again. Lists by watch cost the server
+1.3 to 2.7 times as much: it encodes and sends each object by itself."""
 
 _LESS: Final = 8
 _MORE: Final = 4

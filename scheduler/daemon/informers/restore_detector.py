@@ -1,6 +1,6 @@
 """Detects an API server that was restored from a backup.
 
-From a version that a restored server has not reached again, a watch delivers nothing; from one that
+From a version that a restored server has not reached again, a watch delivers nothing. From one that
 it has reached again, it delivers other events. The server's version and the newest object seen
 reveal both, in one small request.
 

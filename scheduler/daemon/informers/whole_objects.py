@@ -1,8 +1,8 @@
 """Keeps pods and nodes with all their fields, for extenders that receive whole objects.
 
 The engine keeps only the fields that scheduling reads. This module keeps whole objects if an
-extender is configured that needs them: pending pods, compressed; nodes, encoded; and assigned pods
-if an extender receives victims as whole objects.
+extender is configured that needs them: pending pods compressed, and nodes encoded. It also keeps
+assigned pods if an extender receives victims as whole objects.
 """
 
 import zlib

@@ -6,8 +6,8 @@ into the Lease.
 
 Source: k8s.io/client-go tools/leaderelection/leasecandidate.go v0.36; kubernetes
 pkg/controlplane/controller/leaderelection v1.36. Differs: a process that ends deletes its
-candidate, so that no election waits for it; an answer is never older than the ping, because the
-control plane compares both, and the clock of this machine may be behind.
+candidate, so that no election waits for it. An answer is never older than the ping: the control
+plane compares both, and the clock of this machine may be behind.
 """
 
 import asyncio

@@ -168,7 +168,7 @@ class Election:
         """Return the seconds until a standby reads the Lease again.
 
         Half a retry period, so that the standby sees a renewal early, and its own expiry is little
-        later than the leader's; less if the lease expires sooner.
+        later than the leader's. It is less if the lease expires sooner.
         """
         pause = self.settings.retry_period_seconds * 0.5 * rng.uniform(0.8, 1.0)
         if self.holder and self.expiry > now:

@@ -51,10 +51,14 @@ class DecisionLog:
         self._rows = rows
         self._on_lost = on_lost
         self._on_end = on_end
+        self._write = write
         self._lines = bytearray()
         self._count = 0
+        self._put_rows = 0
+        self._written_rows = 0
+        """Rows in blocks that the thread has written; only the thread changes it."""
         self._has_ended = False
-        self._writer = BlockWriter("decisions", write, waiting_blocks)
+        self._writer = BlockWriter("decisions", self._write_block, waiting_blocks)
 
     def take(self, outcome: AttemptOutcome) -> None:
         """See `scheduler.kernel.engine.outcome.TakeOutcome`."""
@@ -75,26 +79,35 @@ class DecisionLog:
         if self._count:
             self._put(CLOSE_SECONDS)
         if not self._writer.close(CLOSE_SECONDS):
-            self._lose()
+            self._end(self._writer.problem or "the disk or the reader does not answer")
 
     def _flush(self) -> None:
         if self._writer.problem:
-            self._end()
-            self._lose()
+            self._end(self._writer.problem)
         # A block that is not full is kept for the next flush.
         elif self._count and not self._put() and len(self._lines) >= BLOCK_BYTES:
             self._lose()
 
     def _put(self, seconds: float = 0.0) -> bool:
-        is_taken = self._writer.put(bytes(self._lines), seconds)
+        is_taken = self._writer.put((bytes(self._lines), self._count), seconds)
         if is_taken:
+            self._put_rows += self._count
             self._lines, self._count = bytearray(), 0
         return is_taken
 
-    def _end(self) -> None:
+    def _write_block(self, block: tuple[bytes, int]) -> None:
+        """Write lines, and count their rows. Runs in the thread."""
+        lines, count = block
+        self._write(lines)
+        self._written_rows += count
+
+    def _end(self, why: str) -> None:
+        """Report the end once; the rows in blocks that are not written are lost as well."""
         if not self._has_ended:
             self._has_ended = True
-            self._on_end(self._writer.problem)
+            self._on_end(why)
+            self._count += self._put_rows - self._written_rows
+        self._lose()
 
     def _lose(self) -> None:
         if self._count:

@@ -28,7 +28,7 @@ class Rows:
     """
 
     def __init__(self, header: Header) -> None:
-        self._offset = header.started - header.clock
+        self._offset = header.epoch
         self._second = -1
         self._start = b""
         """The common start of the lines of one second, up to the decimal point."""

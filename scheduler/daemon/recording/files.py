@@ -12,6 +12,7 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.daemon.recording.records import (
     CutShortError,
@@ -32,7 +33,7 @@ MAX_LINES: Final = 1 << 24
 _MAX_BLOCK: Final = 2 * MAX_LINES
 _BLOCK_BYTES: Final = 1 << 20
 _UNWRITTEN: Final = b"\0"
-"""After a power loss, a file may end with zeros in place of blocks."""
+"""After a power loss, a file may end with zeros in place of blocks, or of the end of a block."""
 _CUT_SHORT: Final = "it is damaged: it ends in the middle of a block"
 
 
@@ -120,6 +121,26 @@ class Recording:
                 raise told from problem
 
 
+def named_recording(paths: Sequence[Path]) -> Recording:
+    """Return the recording of which a user named all files.
+
+    Raises:
+        RecordingError: as `Recording`; or the next part is beside the files, and not among them.
+    """
+    recording = Recording(paths)
+    last = recording.paths[-1]
+    header = _header(last)
+    if header is None or last.name != part_name(header):
+        return recording
+    beside = last.with_name(part_name(replace(header, part=header.part + 1)))
+    if beside.exists() and not _is_empty(beside):
+        raise RecordingError(
+            f"{beside}: this part of the recording is missing; "
+            "expected all files of a recording, or their directory"
+        )
+    return recording
+
+
 def part_name(header: Header) -> str:
     """Return the file name of a part."""
     return f"{header.recording}-{header.part:04}{SUFFIX}"
@@ -152,9 +173,10 @@ def recordings_in(
         RecordingError: the directory is unreadable, or all its recordings are.
     """
     try:
-        paths = [path for path in directory.glob(f"*{SUFFIX}") if path.stat().st_size]
+        paths = [path for path in directory.iterdir() if path.name.endswith(SUFFIX)]
     except OSError as problem:
         raise _in(directory, problem) from problem
+    paths = [path for path in paths if not _is_empty(path)]
     readable: dict[str, Recording] = {}
     problems: list[RecordingError] = []
     for name, (found, started) in _by_recording(sorted(paths)).items():
@@ -172,6 +194,14 @@ def recordings_in(
         else:
             kept.append(recording)
     return sorted(kept, key=lambda recording: recording.header.started)
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return not path.stat().st_size
+    except OSError:
+        # Its header cannot be read either, which names the file.
+        return False
 
 
 def _by_recording(paths: Iterable[Path]) -> dict[str, tuple[list[Path], float | None]]:
@@ -234,17 +264,31 @@ def _lines(file: BinaryIO, end: int = sys.maxsize) -> Iterator[bytes]:
     """Yield the lines of a file up to an offset."""
     _check_start(file)
     while frame := _read(file, _FRAME.size, end):
-        if len(frame) < _FRAME.size or not frame.rstrip(_UNWRITTEN):
+        if len(frame) < _FRAME.size:
             raise CutShortError(_CUT_SHORT)
         size, checksum = _FRAME.unpack(frame)
-        if size > _MAX_BLOCK:
-            raise RecordingError(f"it is damaged before byte {file.tell()}")
+        if not 0 < size <= _MAX_BLOCK:
+            raise _damage(file, frame, end)
         packed = _read(file, size, end)
         if len(packed) < size:
             raise CutShortError(_CUT_SHORT)
         if zlib.crc32(packed) != checksum:
-            raise RecordingError(f"it is damaged before byte {file.tell()}")
+            raise _damage(file, packed, end)
         yield from _unpacked(packed).splitlines()
+
+
+def _damage(file: BinaryIO, read: bytes, end: int) -> RecordingError:
+    """Return the problem of a wrong block: it was not written to its end, or it is damaged.
+
+    After a power loss, a block may end with zeros, and only zeros follow.
+    """
+    damaged = RecordingError(f"it is damaged before byte {file.tell()}")
+    piece = read[-1:]
+    while piece:
+        if piece.strip(_UNWRITTEN):
+            return damaged
+        piece = _read(file, _BLOCK_BYTES, end)
+    return CutShortError(_CUT_SHORT)
 
 
 def _read(file: BinaryIO, size: int, end: int) -> bytes:

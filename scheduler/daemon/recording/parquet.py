@@ -48,7 +48,9 @@ class ParquetFile:
     def __init__(self, path: Path, time_of: Callable[[AttemptOutcome], datetime]) -> None:
         self._time_of = time_of
         self._kept: list[dict[str, Any]] = []
-        self._writer = ParquetWriter(path, SCHEMA, compression="zstd")
+        # pyarrow itself takes a name with a colon for a URL, and refuses one that is no text.
+        self._file = path.open("wb")
+        self._writer = ParquetWriter(self._file, SCHEMA, compression="zstd")
 
     def write(self, outcome: AttemptOutcome) -> None:
         """Append a row."""
@@ -61,9 +63,9 @@ class ParquetFile:
 
     def close(self) -> None:
         """Write the remaining rows, and close the file."""
-        if self._kept:
-            self._write_kept()
-        self._writer.close()
+        with self._file, self._writer:
+            if self._kept:
+                self._write_kept()
 
     def _write_kept(self) -> None:
         kept, self._kept = self._kept, []

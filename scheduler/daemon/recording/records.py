@@ -4,7 +4,7 @@ A line is an array that begins with its type: `at` an event, `pod` a pod that is
 `spec` a specification that many pods share.
 
 Objects are written with only the fields that scheduling reads: no environment variables, and of
-pods' annotations those about their ends; see `redaction` for other kinds. A specification that many
+pods' annotations those about their ends. See `redaction` for other kinds. A specification that many
 pods share is written once per file.
 """
 
@@ -92,6 +92,18 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     started: Time
     clock: Time
     is_complete: bool = True
+
+    @property
+    def epoch(self) -> float:
+        """The time of day at 0 of the events' clock, in seconds since 1970."""
+        return self.started - self.clock
+
+
+class _HeaderStart(msgspec.Struct, frozen=True):
+    """The fields of a header that all formats have."""
+
+    format: int
+    version: str
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -359,13 +371,14 @@ def read_header(line: bytes) -> Header:
         RecordingError: the line is no header, or has another format.
     """
     try:
+        start = msgspec.json.decode(line, type=_HeaderStart)
+        if start.format not in _READABLE:
+            raise RecordingError(
+                f"expected format {FORMAT}, found {start.format}; "
+                f"replay it with Stowage {cut(start.version)}, which recorded it"
+            )
         header = msgspec.json.decode(line, type=Header)
         scheduler_names(header.configuration)
     except UNREADABLE as problem:
         raise RecordingError(cut(f"the header cannot be read: {problem}")) from problem
-    if header.format not in _READABLE:
-        raise RecordingError(
-            f"expected format {FORMAT}, found {header.format}; "
-            f"replay it with Stowage {cut(header.version)}, which recorded it"
-        )
     return header

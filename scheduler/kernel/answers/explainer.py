@@ -153,7 +153,9 @@ class Explainer:
     def _estimate(self, framework: Framework, pod: PodInfo, now: float) -> Estimate | None:
         """Estimate when a pod fits; once for equal pods while the snapshot does not change."""
         snapshot, is_alone = self._core.snapshot, not framework.is_member(pod)
-        of_pod: object = pod.uid if pod.has_own_objects else pod.kind
+        # A nominated pod may use the room that is kept for it.
+        has_own = pod.has_own_objects or pod.uid in self._core.queue.nominator.nodes
+        of_pod: object = pod.uid if has_own else pod.kind
         about = of_pod if is_alone else pod.group_name
         key = framework, snapshot.epoch, pod.namespace, about
         if key not in self._estimates:

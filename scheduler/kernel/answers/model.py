@@ -284,17 +284,19 @@ class PodAnswer(Wire, frozen=True):
     """The answer about one pod.
 
     Each of these fields is present only under its condition:
-    `counts` when a daemon answers without nodes (`nodes` is absent then);
-    `estimate` on request, for pods that wait for room; `expectedEnd` for pods that have a node;
-    `unserved` if no known scheduler serves the pod; `placed` for pods that have a node;
-    `claims` when claims exclude nodes, with the number of nodes that each excludes;
-    `permit` if a Permit plugin would let the pod wait or reject it;
-    `preemption` with `--preempt`, for pods that fit nowhere;
-    `schedulingState` when a daemon answers, `assumed` if it has assumed other pods;
-    `foreign` if pods of other schedulers took the room on the profile's own nodes;
-    `kept` if nodes have room for the pod that is kept for nominated pods;
-    `untriedNodes` beside `changes`, if no new node that was tried helps and others were not tried;
-    `error` when a plugin failed.
+
+    - `counts` when a daemon answers without nodes; `nodes` is absent then
+    - `estimate` on request, for pods that wait for room
+    - `expectedEnd` and `placed` for pods that have a node
+    - `unserved` if no known scheduler serves the pod
+    - `claims` when claims exclude nodes, with the number of nodes that each excludes
+    - `permit` if a Permit plugin would let the pod wait or reject it
+    - `preemption` with `--preempt`, for pods that fit nowhere
+    - `schedulingState` when a daemon answers, `assumed` if it has assumed other pods
+    - `foreign` if pods of other schedulers took the room on the profile's own nodes
+    - `kept` if nodes have room for the pod that is kept for nominated pods
+    - `untriedNodes` beside `changes`, if no tried new node helps and others were not tried
+    - `error` when a plugin failed
     """
 
     pod: str

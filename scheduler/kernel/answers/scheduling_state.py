@@ -18,6 +18,7 @@ from scheduler.kernel.queue import QueuePosition
 
 ASSIGNED = "assigned"
 ELSEWHERE = "elsewhere"
+TERMINATING = "terminating"
 
 _When = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
@@ -51,6 +52,9 @@ def scheduling_state_of(
             message=attempt.doubt.message,
             story=story,
         )
+    if pod.is_terminating and not pod.node_name:
+        # Wherever the queue has it: it is skipped when its turn comes.
+        return SchedulingState(TERMINATING, leading, nominated_node=nominated, story=story)
     place = core.queue.place_of(uid)
     if place is not None:
         return _in_queue(place, engine, when, leading=leading, nominated=nominated, story=story)

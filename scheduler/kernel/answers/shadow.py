@@ -1,7 +1,7 @@
 """Compares another scheduler with this one: judges its bindings when they appear in the watch.
 
 A binding is judged on the snapshot before it. The other scheduler may have seen a slightly
-different cluster: it assumes a pod when it decides, this one adds the pod at its watch event, and
+different cluster. It assumes a pod when it decides, this one adds the pod at its watch event, and
 each kind has its own watch. So a binding that looks wrong is judged again when all changes around
 it are known, with these changes in several orders (`answers/orders.py`). It is a disagreement only
 if the binding is wrong in all of them.

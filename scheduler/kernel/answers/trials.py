@@ -177,9 +177,9 @@ class Trials:
     ) -> Iterator[tuple[Sequence[_T], Indices] | None]:
         """Yield the smallest sets of atoms that make rows feasible, and None between two tries.
 
-        While enough trials are left, all sets of a size are tried; then only those of `likely`, in
-        their order, and the first that helps is reduced to the necessary atoms. `likely` may yield
-        None between two sets.
+        While enough trials are left, all sets of a size are tried. Then only those of `likely` are
+        tried, in their order, and the first that helps is reduced to the necessary atoms. `likely`
+        may yield None between two sets.
 
         `try_set` returns the rows on which the pod fits after a set of edits.
         """

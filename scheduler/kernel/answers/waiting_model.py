@@ -58,8 +58,8 @@ class SchedulingState(Wire, frozen=True, omit_defaults=True):
 
     Attributes:
         place: `active`, `backoff`, `unschedulable` or `gated` in the queue; during an attempt, its
-            state (`held`, `prebinding`, `binding`, ...); `assigned` with a node; `elsewhere` for a
-            pod of another scheduler.
+            state (`held`, `prebinding`, `binding`, ...); `assigned` with a node; `terminating`
+            without one, if it is being deleted; `elsewhere` for a pod of another scheduler.
         leading: whether this instance leads; otherwise only the leader knows the present state.
         since: the time at which the pod entered this place.
         until: the latest end of its stay: of the backoff, or in the unschedulable pods.

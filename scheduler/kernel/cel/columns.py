@@ -1,7 +1,7 @@
 """Programs over all devices at once.
 
 Logical operators work on columns of verdicts. Their operands are evaluated once per value, or
-combination of values, that devices have, and then only gathered: the same code that evaluates one
+combination of values, that devices have, and then only gathered. The same code evaluates one
 device, so both cannot differ. Parts that need a device as a whole run once per undecided device.
 """
 

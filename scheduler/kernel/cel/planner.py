@@ -1,7 +1,7 @@
 """Expressions as functions of a frame.
 
 Each node becomes a plan: the function to run, the properties of the device that it reads, and
-whether it is a logical operator, which columns can evaluate by themselves.
+whether it is a logical operator. Columns can evaluate logical operators by themselves.
 
 Source: github.com/google/cel-go v0.26.0 interpreter (planner.go, interpretable.go, attributes.go,
 decorators.go), cel/library.go (`decorateOptionalOr`).

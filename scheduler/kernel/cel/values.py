@@ -1,6 +1,6 @@
 """Values of expressions, and their kinds.
 
-bool, str, bytes, float and None are themselves; an int is a CEL int; `Uint` is a uint; a list is a
+bool, str, bytes, float and None are themselves. An int is a CEL int, and `Uint` a uint. A list is a
 tuple, or a `GrowingList` inside the comprehension that makes it. The rest has a class here or in
 the module that computes with it.
 
@@ -120,7 +120,7 @@ class GrowingList(list[Value]):
 class Map:
     """A map. Keys keep their kind; a numeric key is also found by an equal number of another kind.
 
-    Keys that Go compares by address are found by nothing; keys that it cannot compare end the
+    Keys that Go compares by address are found by nothing. Keys that it cannot compare end the
     evaluation, but not in the maps of a device.
     """
 

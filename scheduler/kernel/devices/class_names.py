@@ -14,9 +14,10 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 class ClassNames:
     """Device classes by the extended resources that they serve.
 
-    As upstream, an event about a class is ignored while a newer class holds its explicit resource
-    name, or one of the same age whose name is not greater, such as the class itself. The deletion
-    of any class with that resource name frees it. So the result depends on the order of events.
+    As upstream, an event about a class is ignored while its explicit resource name is held. The
+    holder is a newer class, or one of the same age whose name is not greater, such as itself. The
+    deletion of any class with that resource name frees it. So the result depends on the order of
+    events.
 
     Attributes:
         version: number of changes so far.

@@ -161,9 +161,9 @@ class AllocationPlan:
             for request in claim.requests
             for _ in request.asks
         )
-        constraints = (c for claim in claims for c in claim.constraints)
-        named = (c.match_attribute or c.distinct_attribute for c in constraints)
-        self.attributes = tuple(dict.fromkeys(name for name in named if name))
+        constraints = [c for claim in claims for c in claim.constraints]
+        named = (name for c in constraints for name in (c.match_attribute, c.distinct_attribute))
+        self.attributes = tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def has_all(self) -> bool:

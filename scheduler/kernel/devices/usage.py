@@ -173,7 +173,10 @@ class Usage:
         self.state.set(row, tuple(sorted(consumed.items())), len(self.in_use))
 
     def _note(self, row: int) -> None:
-        """Log the nodes that see the device; all nodes of the pool if it consumes counters."""
+        """Log the nodes that see the device; all nodes of the pool if it consumes counters.
+
+        Nodes that slices of a pool name see its slices with conditions as well.
+        """
         table = self.table
         placed = table.placed[row]
         if placed is None:
@@ -183,7 +186,7 @@ class Usage:
         consumes = bool(table.columns.consumption.value_of(row))
         if consumes:
             self.remaining_counters.note(pool.id, table.pools)
-        for node in pool.local if consumes else placed.nodes or ():
+        for node in pool.local if consumes or placed.nodes is None else placed.nodes:
             self.node_log.append(node, keep)
         self.broad_changes += placed.nodes is None or (consumes and bool(pool.broad))
 

@@ -2,8 +2,8 @@
 
 A batch is equal pods from the head of the queue that are scheduled within one step. Between two of
 them only the last placement changes the cluster, so a whole cycle would mostly repeat known
-results. If their class (`PodClass`) alone decides, the next pod goes to the best row of the class;
-the snapshot adds all pods at the end of the batch. Then PreFilter, Filter, PreScore and Score run,
+results. If their class (`PodClass`) alone decides, the next pod goes to the best row of the class.
+The snapshot adds all pods at the end of the batch. Then PreFilter, Filter, PreScore and Score run,
 and count, for the first pod only. Otherwise the next cycle uses the result that the batch computed
 ahead for the row of the last pod. Ties are broken at random, with the same choice as if each pod
 had its own step.

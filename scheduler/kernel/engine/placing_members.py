@@ -5,9 +5,9 @@ pods and groups are scheduled. Members ask concurrently, like single pods, and w
 line. When all members have their answers, the cycle of the group uses these. Members that are
 popped until then join the group.
 
-A group under way asks again only if nodes fit that the answers do not cover, or if extenders must
-accept the victims of a member. Then its members stay assumed, and no other pod is popped until the
-answer comes.
+A group under way asks again only if nodes fit that the answers do not cover. It also asks if
+extenders must accept the victims of a member. Then its members stay assumed, and no other pod is
+popped until the answer comes.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go, schedule_one.go
 (findNodesThatPassExtenders) v1.36.

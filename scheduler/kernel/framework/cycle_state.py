@@ -18,7 +18,7 @@ class StateKey(msgspec.Struct, Generic[T], frozen=True, eq=False):
 
 
 NEEDS_NO_NODE: Final = StateKey[bool]("needs no node")
-"""Written before Unreserve if the pod is deleted, or bound by another client: its controllers then
+"""Written before Unreserve if the pod is deleted, or bound by another client. Its controllers then
 release what was written to the API server for it."""
 
 NOT_REACHED: Final = StateKey[frozenset[str]]("not reached")

@@ -5,8 +5,7 @@ only PreBind, Bind and PostBind may wait for I/O.
 
 Filter and Score exist in two forms. The *column form* answers for many nodes at once on numpy
 columns; every in-tree plugin uses it. The *node form* (`NodeFilterPlugin`, `NodeScorePlugin`)
-answers for one node at a time and is meant for plugins that are written in plain Python; the
-runtime adapts it.
+answers for one node at a time. It is meant for plugins in plain Python, and the runtime adapts it.
 
 Source: k8s.io/kube-scheduler framework/interface.go (v0.36).
 Differs: `QueueSortPlugin.sort_key` replaces Less, because a key lets a heap compare tuples in C.

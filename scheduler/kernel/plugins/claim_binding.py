@@ -6,7 +6,7 @@ Differs: pods that share a claim write one after the other, and reservations do 
 change of a claim ends the wait, instead of polling every five seconds. Further claims for a pod's
 extended resources, which earlier attempts have left, are deleted before it is bound. It fails if no
 event shows its claim; upstream binds it, and frees the devices. If it is unknown whether a write
-succeeded, the claim is read and the write repeated; upstream gives the devices to others if its
+succeeded, the claim is read and the write repeated. Upstream gives the devices to others if its
 watch is behind. The deletion of a pod cancels no write under way.
 """
 

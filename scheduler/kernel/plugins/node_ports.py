@@ -121,7 +121,7 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
         """See `CountingFilterPlugin.counting`.
 
         Differs: upstream keeps a set of ports per node, so the removal of either of two pods with
-        the same port frees it; here that of the last one does. Filters admit no two such pods.
+        the same port frees it. Here that of the last one does. Filters admit no two such pods.
         """
         return _Held(state.read(_WANTED), snapshot, rows, others)
 

@@ -1,7 +1,7 @@
 """NodeResourcesFit: a node must have room for the pod's requests; scores by the room left.
 
 Extension points: PreFilter, Filter, PreScore, Score, PlacementScore.
-Events: a pod is deleted or takes less than before; a node is added or its allocatable changes; a
+Events: a pod is deleted or takes less than before. A node is added or its allocatable changes. A
 device class begins to serve another extended resource.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go, resource_allocation.go (v1.36).
 """

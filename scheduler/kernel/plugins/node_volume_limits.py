@@ -1,8 +1,8 @@
 """NodeVolumeLimits: a node holds at most as many volumes of a CSI driver as the driver allows.
 
 Extension points: PreFilter, Filter.
-Events: a CSI node is added or its limits grow; a pod with volumes is deleted; a claim of the pod is
-added; a volume is detached.
+Events: a CSI node is added or its limits grow. A pod with volumes is deleted. A claim of the pod is
+added. A volume is detached.
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (v1.36).
 """
 

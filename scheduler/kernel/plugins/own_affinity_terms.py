@@ -1,7 +1,7 @@
 """The (anti-)affinity terms of an incoming pod, with namespaces resolved.
 
-Namespace selectors of an incoming pod are resolved to the names of the namespaces that exist;
-those of running pods are judged by the labels of the incoming pod's namespace instead.
+Namespace selectors of an incoming pod are resolved to the names of the namespaces that exist. Those
+of running pods are judged by the labels of the incoming pod's namespace instead.
 
 Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/plugin.go (v1.36)
 mergeAffinityTermNamespacesIfNotEmpty; filtering.go podMatchesAllAffinityTerms.

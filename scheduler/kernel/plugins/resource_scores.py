@@ -1,8 +1,8 @@
 """The scoring strategies of NodeResourcesFit: three, all by utilization.
 
 Every strategy scores each resource on its own and takes the mean by weight. Amounts are whole
-numbers; with float64, a division followed by rounding down is exact as long as a hundred times an
-amount stays below 2**53 (80 TiB). Division of int64 in numpy is ten times slower.
+numbers. With float64, a division followed by rounding down is exact while a hundred times an amount
+stays below 2**53 (80 TiB). Division of int64 in numpy is ten times slower.
 
 Source: pkg/scheduler/framework/plugins/noderesources least_allocated.go, most_allocated.go,
 requested_to_capacity_ratio.go; plugins/helper/shape_score.go (v1.36).

@@ -4,7 +4,7 @@ Each value of the label that the group names is a placement. Running or assumed 
 the group to their value.
 
 Extension points: PlacementGenerate.
-Events: a node with the label is added, or its value changes; a member of the group is deleted, as
+Events: a node with the label is added, or its value changes. A member of the group is deleted, as
 it may have tied the group to a domain.
 Source: pkg/scheduler/framework/plugins/topologyaware/topology_placement.go (v1.36).
 Differs: upstream registers no events.

@@ -1,8 +1,8 @@
 """VolumeZone: the pod's volumes lie in the node's zone and region, as their labels say.
 
 Extension points: PreFilter, Filter.
-Events: a class that waits for its first consumer is added; claims of the pod change; a volume is
-added or its zone labels change; a node is added or its labels change.
+Events: a class that waits for its first consumer is added. Claims of the pod change. A volume is
+added or its zone labels change. A node is added or its labels change.
 Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go (v1.36).
 """
 

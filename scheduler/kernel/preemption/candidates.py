@@ -57,10 +57,13 @@ class Candidates(Sequence[Candidate]):
     def best(self) -> Candidate | None:
         """Choose the candidate to take, by the first of these criteria on which they differ.
 
-        Fewest violations of budgets; fewest victims that were placed together with others, which is
-        not upstream's; the most important victim of the lowest priority; the smallest sum of
-        priorities; fewest victims; the latest start of the earliest started among the victims of
-        the highest priority; the one that was tried first.
+        1. fewest violations of budgets
+        2. fewest victims that were placed together with others; upstream has no such criterion
+        3. the lowest priority of the most important victim
+        4. the smallest sum of priorities
+        5. fewest victims
+        6. the latest start of the earliest started victim of the highest priority
+        7. the candidate that was tried first
         """
         if not len(self):
             return None

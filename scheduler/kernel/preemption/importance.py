@@ -1,6 +1,6 @@
 """The pods of each node, most important first.
 
-The pods of a node are sorted once, and kept in columns until something on the node changes: a
+The pods of a node are sorted once, and kept in columns until something on the node changes. A
 preemption reads thousands of pods, of which few have changed since the last preemption.
 
 Source: kubernetes pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime) v1.36.

@@ -11,12 +11,14 @@ from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.queued_pods import QueueInvariantError
 from scheduler.kernel.queue.scheduling_queue import SchedulingQueue
 from scheduler.kernel.queue.values import (
+    GATED,
     BackoffSettings,
     QueueCounts,
     QueuePosition,
 )
 
 __all__ = [
+    "GATED",
     "PUT_LAST_SECONDS",
     "BackoffSettings",
     "QueueCounts",

@@ -7,9 +7,9 @@ the fewest failures; these are mostly new pods. In a queue that is too long to b
 first keeps most waits short.
 
 Source: kubernetes pkg/scheduler/backend/queue/active_queue.go inFlightPods, inFlightEvents v1.36.
-Differs: the newest version of a pod in flight is kept here, so that it can be requeued
-without another look-up. Past a limit no events are kept: a pod that Permit holds for minutes would
-keep all objects of the cluster, and run its hints on each of them.
+Differs: the newest version of a pod in flight is kept here, so that it can be requeued without
+another look-up. Past a limit no events are kept. A pod that Permit holds for minutes would keep all
+objects of the cluster, and run its hints on each of them.
 """
 
 from collections import Counter, OrderedDict, deque

@@ -42,7 +42,7 @@ class EquivalenceKey(msgspec.Struct, frozen=True):
 def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
     """The key of a pod; it `shares` if plugins judge equal pods alike and it is not nominated.
 
-    A pod that an extender, Reserve or Permit has rejected shares nothing: they may answer
+    A pod that an extender, Reserve or Permit has rejected shares nothing. They may answer
     differently about an equal pod, and a chain of probes would not end.
     """
     shares &= queued.fits_nowhere and not (queued.pending_plugins or queued.gating_plugin)

@@ -20,7 +20,7 @@ The places of a pod, and the moves between them:
     readmission     any but flight  pop, flush_backoff_completed, and any call about the pod
 
 Whenever a pod would become active or go to backoff, except from backoff, the PreEnqueue plugins
-run; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
+run. A pod that one of them rejects goes to *unschedulable* as a gated pod instead.
 """
 
 from collections.abc import Callable

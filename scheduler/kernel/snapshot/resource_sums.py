@@ -1,6 +1,6 @@
 """Allocatable and requested resources of nodes: a line per resource, a column per node.
 
-Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units; all as
+Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units. All are
 float64, which holds every whole number below 2**53 exactly. Larger ones are in `Amounts.oversized`.
 """
 

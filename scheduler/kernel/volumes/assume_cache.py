@@ -96,10 +96,8 @@ class AssumeCache(Generic[T]):
         self._changed(key)
 
     def copy_from(self, other: "AssumeCache[T]") -> None:
-        """Copy the assumed objects of another cache."""
+        """Copy the assumed objects of another cache, without a call about them."""
         self._assumed.update(other.assumptions)
-        for key in self._assumed:
-            self._changed(key)
 
     @property
     def assumptions(self) -> Mapping[str, T]:

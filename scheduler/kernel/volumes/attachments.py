@@ -79,6 +79,8 @@ class Attachments:
         self._holders: defaultdict[CSISource, set[int]] = defaultdict(set)
         self._dependents: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._stale_nodes: set[str] = set()
+        self._names: dict[int, str] = {}
+        """By row, the name of its node at the last `refresh`."""
         self._log: RowLog | None = None
         self._position = -1
 
@@ -199,9 +201,10 @@ class Attachments:
         changed = log.since(self._position) if log is self._log else None
         stale = set(rows)
         if changed is None:
-            for row in list(self._drivers_of):
-                self._forget(row)
-            stale.update(range(table.size))
+            # Of a node, only its name counts here.
+            now = dict(enumerate(table.names))
+            every = self._names.keys() | now.keys()
+            stale |= {row for row in every if self._names.get(row) != now.get(row)}
         else:
             stale.update(changed.tolist())
         stale.update(table.row_of[name] for name in self._stale_nodes if name in table.row_of)
@@ -212,8 +215,9 @@ class Attachments:
         problems = []
         for row in stale:
             self._forget(row)
+            self._names[row] = name = table.names[row] if row < table.size else ""
             try:
-                self._work_out(row, table.names[row])
+                self._work_out(row, name)
             except Exception as problem:  # noqa: BLE001 - compute the other rows in any case
                 problems.append(problem)
         if problems:

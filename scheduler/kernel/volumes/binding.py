@@ -3,9 +3,9 @@
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (AssumePodVolumes, bindAPIUpdate,
 checkBindings) v1.36; k8s.io/component-helpers storage/volume (GetBindVolumeToClaim).
 Differs: each write is a patch of the changed fields, bound to UID and version, instead of the whole
-object; nothing is written where nothing changes. The binding fails if the claim was recreated or
-bound to another volume, or the volume to another claim; no volume is written for a claim that is
-gone, which the controller would release.
+object. Nothing is written where nothing changes. The binding fails if the claim was recreated or
+bound to another volume, or the volume to another claim. No volume is written for a claim that is
+gone, as the controller would release it.
 """
 
 from collections.abc import Mapping

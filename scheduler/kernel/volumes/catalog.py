@@ -68,14 +68,15 @@ class VolumeCatalog(SharedState):
         VOLUME_ATTACHMENT,
     )
 
-    def __init__(self) -> None:
+    def __init__(self, in_use: VolumesInUse | None = None) -> None:
+        """Start without objects; `in_use` has what is known of pods, if anything is."""
         self.claims: dict[str, PersistentVolumeClaim] = {}
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.csi_nodes: dict[str, CSINode] = {}
         self.drivers: dict[str, CSIDriver] = {}
         self._capacity_objects: defaultdict[str, dict[str, CSIStorageCapacity]] = defaultdict(dict)
-        self.in_use = VolumesInUse()
+        self.in_use = in_use or VolumesInUse()
         self.attachments = Attachments(
             self.claims, self.volumes, self.classes, self.csi_nodes, self.in_use
         )
@@ -200,24 +201,30 @@ class VolumeCatalog(SharedState):
 
     @override
     def fork(self) -> Self:
-        """An independent copy."""
-        copy = type(self)()
-        for kind, objects in (
-            (STORAGE_CLASS, self.classes),
-            (CLAIM, self.claims),
-            (VOLUME, self.volumes),
-            (CSI_NODE, self.csi_nodes),
-            (CSI_DRIVER, self.drivers),
-        ):
-            for obj in objects.values():
-                copy.on_event(kind, None, obj)
+        """An independent copy.
+
+        Cost: copies of dictionaries; free volumes and attachments come one by one.
+        """
+        copy = type(self)(self.in_use.copy())
+        copy.claims.update(self.claims)
+        copy.volumes.update(self.volumes)
+        copy.classes.update(self.classes)
+        copy.csi_nodes.update(self.csi_nodes)
+        copy.drivers.update(self.drivers)
+        copy.assumed_claims.copy_from(self.assumed_claims)
+        copy.assumed_volumes.copy_from(self.assumed_volumes)
+        copy._seen.update(self._seen)  # noqa: SLF001 - its own
+        copy._reserved.update(self._reserved)  # noqa: SLF001 - its own
+        free = copy._free  # noqa: SLF001 - its own
+        for name in self.volumes:
+            volume = self._seen[name]
+            if _is_free(volume):
+                free.setdefault(volume.class_name, FreeVolumes()).put(volume)
         for attachment in self.attachments.attached:
             copy.on_event(VOLUME_ATTACHMENT, None, attachment)
         for capacities in self._capacity_objects.values():
             for capacity in capacities.values():
                 copy.on_event(CSI_STORAGE_CAPACITY, None, capacity)
-        copy.assumed_claims.copy_from(self.assumed_claims)
-        copy.assumed_volumes.copy_from(self.assumed_volumes)
         return copy
 
     def _take_claim(

@@ -80,23 +80,43 @@ class VolumesInUse:
     def refresh(self, snapshot: Snapshot) -> Iterable[int]:
         """Process the changes of the snapshot since the last call; return the updated rows.
 
-        Cost: the pods of the rows on which pods were added or removed since then.
+        Cost: the pods of the rows on which pods were added or removed since then. For another
+        snapshot, such as a fork, also a look at each pod.
         """
         log, table = snapshot.pod_log, snapshot.table
         rows = log.since(self._position) if log is self._log else None
-        if rows is None:
-            for row in range(len(self._rows)):
-                self._set(row, None)
-            rows = np.arange(table.size)
-            self._base = table.infos
         missing = table.size - len(self._rows)
         self._rows.extend([UNUSED] * missing)
         self._infos.extend([None] * missing)
-        changed: list[int] = rows.tolist()
+        changed = self._differing(table.infos) if rows is None else rows.tolist()
         for row in changed:
-            self._set(row, table.infos[row])
+            self._set(row, table.infos[row] if row < table.size else None)
         self._log, self._position = log, log.position
         return changed
+
+    def copy(self) -> "VolumesInUse":
+        """An independent copy, whose first snapshot may be another one."""
+        copy = VolumesInUse()
+        copy.pvc_ref_counts = self.pvc_ref_counts.copy()
+        copy._infos, copy._rows = self._infos.copy(), self._rows.copy()
+        for identity, held in self._holders.items():
+            copy._holders[identity] = {row: disks.copy() for row, disks in held.items()}
+        return copy
+
+    def _differing(self, infos: list[NodeInfo | None]) -> list[int]:
+        """Turn to the nodes of another snapshot; return the rows that use other volumes there.
+
+        Mostly these are few: snapshots in turn are of one cluster.
+        """
+        self._base = infos
+        self._infos[: len(infos)] = infos
+        self._infos[len(infos) :] = [None] * (len(self._infos) - len(infos))
+        return [
+            row
+            for row, (info, use) in enumerate(zip(self._infos, self._rows, strict=True))
+            if [each.pod for each in use.pods]
+            != ([] if info is None else [pod for pod in info.pods.values() if pod.pod.volumes])
+        ]
 
     def row(self, row: int) -> NodeUse:
         """The volumes and disks of a row's pods, as of the last `refresh`."""

@@ -129,12 +129,17 @@ def _against_claim(
 def _against_disk(alone: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> Iterator[_Found]:
     disks = by_identity(disks_of(alone.pod.volumes))
     if disks:
-        rows = catalog.in_use.rows_with_conflict(disks, snapshot, snapshot.table.all_rows)
-        if rows.any():
-            holders = catalog.in_use.pods(
-                lambda use: conflict(disks, disks_of(use.pod.pod.volumes))
-            )
-            yield _Found(DISK_TAKEN, rows, pods=_keys(holders))
+        table = snapshot.table
+        rows = catalog.in_use.rows_with_conflict(disks, snapshot, table.all_rows)
+        # A disk may be held on every node; each of these nodes has a pod to name.
+        nodes = table.first_names(np.flatnonzero(rows & table.alive), MAX_PODS)
+        holders = [
+            use.pod
+            for name in nodes
+            for use in catalog.in_use.row(table.row_of[name]).pods
+            if conflict(disks, disks_of(use.pod.pod.volumes))
+        ]
+        yield _Found(DISK_TAKEN, rows, pods=_keys(holders))
 
 
 def _rows_over_limit(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -> dict[str, Mask]:

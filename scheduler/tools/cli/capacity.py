@@ -11,7 +11,7 @@ from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
-from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.options import Output, command, output_option, print_line
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import print_table
@@ -24,7 +24,7 @@ from scheduler.tools.offline.reading import ClusterObjects, InputError
 _NODES_SHOWN: Final = 10
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @source_options
 @recorded_options
 @click.option(

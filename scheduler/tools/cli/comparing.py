@@ -6,12 +6,13 @@ from typing import Final
 import msgspec
 
 from scheduler.daemon.recording.comparison import ReplayComparison, Side, compare
-from scheduler.daemon.recording.records import Header, Record
+from scheduler.daemon.recording.records import Header, Record, scheduler_names
 from scheduler.daemon.recording.summary import Summary, Victim
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.tools.cli.echo import echo
-from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
+from scheduler.tools.cli.inputs import read_profiles
 from scheduler.tools.cli.tables import print_table
+from scheduler.tools.offline.asking import NOT_ASKED
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
 from scheduler.tools.offline.recorded import (
@@ -75,7 +76,16 @@ def _compared(
         profiles = with_plugins(profiles, added, header.feature_gates)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
-    return Compared(for_recorded_pods(profiles, header), reference, notices)
+    profiles = for_recorded_pods(profiles, header)
+    return Compared(profiles, reference, (*notices, *_unserved(profiles, header)))
+
+
+def _unserved(profiles: Profiles, header: Header) -> Iterator[str]:
+    """Yield a notice if pods of the recording have no profile."""
+    recorded = scheduler_names(header.configuration)
+    if names := [name for name in recorded if name not in profiles.frameworks]:
+        told = ", ".join(names)
+        yield f"Pods of {told} are left out of both sides: no profile has this name."
 
 
 def compared_with(

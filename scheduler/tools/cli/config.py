@@ -31,9 +31,10 @@ from scheduler.tools.cli.inputs import (
     input_lines,
     refuse,
 )
+from scheduler.tools.cli.options import command
 
 
-@click.command("config")
+@command("config")
 @click.argument("file", required=False, metavar="[FILE]")
 @feature_gates_option
 @click.option(

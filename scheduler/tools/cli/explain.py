@@ -19,7 +19,7 @@ from scheduler.tools.cli.explaining import (
     print_text,
 )
 from scheduler.tools.cli.inputs import input_lines, refuse
-from scheduler.tools.cli.options import Output, page_option, print_line
+from scheduler.tools.cli.options import Output, command, page_option, print_line
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.offline.cases import answer_case
 from scheduler.tools.offline.reading import InputError
@@ -30,7 +30,7 @@ _PENDING: Final = 3
 _WITH_JSONL: Final = frozenset({"jsonl", "preempts", "feature_gates"})
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @click.argument("named_pods", nargs=-1, metavar="[[NAMESPACE/]POD]...")
 @source_options
 @recorded_options
@@ -122,8 +122,9 @@ def explain(  # noqa: PLR0913 - one argument per option
 
     Workloads in files that never met an API server are taken as the pods they would make.
 
-    The exit status is 2 when a file, the cluster or the configuration cannot be used, 1 when a
-    plugin failed, 3 with --fail-on-pending when a pod that waits fits nowhere or is held back.
+    The exit status is 2 when a file, the cluster or the configuration cannot be used, and 1 when a
+    plugin failed. With --fail-on-pending it is 3 when a pod that waits fits nowhere or is held
+    back.
     """  # noqa: D301 - \b is click's mark for lines to keep
     if jsonl:
         _check_alone(click.get_current_context())

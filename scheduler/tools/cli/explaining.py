@@ -28,8 +28,8 @@ from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles, scheduler_names
 from scheduler.tools.offline.hypothetical_changes import did_you_mean_pod
+from scheduler.tools.offline.likeness import likeness_of
 from scheduler.tools.offline.reading import ClusterObjects, InputError
-from scheduler.tools.offline.resource_claims import what_claims_are
 from scheduler.tools.offline.simulate import Placement, simulate
 
 _NOT_ASKED: Final = (
@@ -243,11 +243,11 @@ def _reports(
 ) -> list[PodReport]:
     """Build one report per group of equal pods, with the names of the others."""
     reports: dict[object, PodReport] = {}
-    equals: dict[object, PodReport] = {}
+    equals: dict[Hashable, PodReport] = {}
     with shown_progress("judging pods") as progress:
         for number, pod in enumerate(asked.pods):
             progress(number / len(asked.pods))
-            equal = _judgement_key(asked, pod)
+            equal = likeness_of(asked.cluster.engine, pod)
             if equal in equals:
                 equals[equal].others.append(pod.key)
                 continue
@@ -258,8 +258,7 @@ def _reports(
                 reports[alike].others.append(pod.key)
             else:
                 reports[alike] = _report_of(pod, judgement, asked, explainer, wanted)
-            if not pod.pod.volumes and not pod.node_name:
-                equals[equal] = reports[alike]
+            equals[equal] = reports[alike]
     return list(reports.values())
 
 
@@ -302,7 +301,7 @@ def print_pages(
     with shown_progress("judging pods") as progress:
         for number, pod in enumerate(asked.pods):
             progress(number / len(asked.pods))
-            equal = pod.uid if pod.pod.volumes or pod.node_name else _judgement_key(asked, pod)
+            equal = likeness_of(asked.cluster.engine, pod)
             if equal in pages:
                 others.setdefault(equal, []).append(pod.key)
                 continue
@@ -357,12 +356,6 @@ class _Together:
             placements = simulate(cluster).placements
             self._simulated = cluster, {each.pod: each for each in placements}
         return self._simulated
-
-
-def _judgement_key(asked: ExplainInputs, pod: PodInfo) -> Hashable:
-    """Return a key of the values, besides the name, that decide about a pod without volumes."""
-    claims = what_claims_are(asked.cluster.engine, pod)
-    return pod.kind, pod.pod.status.nominated_node_name, claims
 
 
 def print_notes(

@@ -26,7 +26,6 @@ from scheduler.tools.offline.reading import InputError, documents_from_text
 
 BAD_INPUT: Final = 2
 """Exit status when a file, an option or the configuration is wrong."""
-NOT_ASKED: Final = "Extenders are not asked: pods are placed as if there were none."
 STANDARD_INPUT: Final = "-"
 _SUFFIXES: Final = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
 """Files of a directory that are read; a dump of `kubectl cluster-info` also has logs."""

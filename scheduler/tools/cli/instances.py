@@ -21,8 +21,9 @@ from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.errors import SchedulerError
-from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
+from scheduler.tools.cli.inputs import read_profiles
 from scheduler.tools.cli.live import ClusterAddress, LiveError
+from scheduler.tools.offline.asking import NOT_ASKED
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import profiles_from_text
 from scheduler.tools.offline.reading import InputError

@@ -15,12 +15,12 @@ from scheduler.observability.build_info import image_tag
 from scheduler.operator.process import OperatorOptions, run_operator
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.inputs import refuse
-from scheduler.tools.cli.options import cluster_options
+from scheduler.tools.cli.options import cluster_options, command
 
 _FAILED: Final = 1
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @cluster_options("The cluster; the pod's own without one.")
 @click.option(
     "--namespace",

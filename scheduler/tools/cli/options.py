@@ -1,17 +1,46 @@
 """Options that several commands have."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import click
 import msgspec
+from typing_extensions import override
 
 from scheduler.tools.offline.documents import InputError
 from scheduler.tools.pages.shell import Page, saved_page
 
 Output: TypeAlias = Literal["text", "json", "html"]
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class _Command(click.Command):
+    """A command that refuses an option given twice: click takes the last one in silence."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            for param, times in Counter(order).items():
+                if times > 1 and _is_for_once(param):
+                    told = f"it is given {times} times, expected once."
+                    raise click.BadParameter(told, ctx, param)
+        return super().parse_args(ctx, args)
+
+
+def _is_for_once(param: click.Parameter) -> bool:
+    """Return whether an option given again would replace another value."""
+    if not isinstance(param, click.Option) or param.multiple or param.count:
+        return False
+    return not param.is_flag or bool(param.secondary_opts)
+
+
+def command(name: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command, whose options may be given once unless they say otherwise."""
+    return click.command(name, cls=_Command, context_settings={"max_content_width": 100})
+
 
 context_option: Final = click.option(
     "--context", default="", metavar="NAME", help="Which context of the kubeconfig."
@@ -44,19 +73,10 @@ def _output_option(choices: Sequence[str], told: str) -> Decorator:
         "-o",
         "--output",
         type=click.Choice(choices),
-        # click itself would take the last one in silence.
-        multiple=True,
-        default=["text"],
-        callback=_only_one,
+        default="text",
         show_default=True,
         help=told,
     )
-
-
-def _only_one(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> str:
-    if len(given) > 1:
-        raise click.BadParameter(f"it is given {len(given)} times, expected once.")
-    return given[0]
 
 
 def print_line(value: object) -> None:

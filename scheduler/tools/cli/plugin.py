@@ -55,7 +55,7 @@ def new(name: str, parent: Path) -> None:
 
     NAME is that of the package, in small letters with hyphens: cool-racks makes the module
     cool_racks with the plugin CoolRacks. The exit status is 2 when the name cannot be used, as that
-    of an installed package or module, or the folder is there already; nothing is written then.
+    of an installed package or module, or the folder is there already. Nothing is written then.
     """
     folder = parent / name
     problem = _problem_of_name(name)

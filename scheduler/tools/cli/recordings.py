@@ -10,7 +10,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from scheduler.daemon.recording.files import LeftOut, Recording, recordings_in
+from scheduler.daemon.recording.files import (
+    LeftOut,
+    Recording,
+    named_recording,
+    recordings_in,
+)
 from scheduler.daemon.recording.records import CutShortError, Header, Record, RecordingError
 from scheduler.memory_file import memory_file
 from scheduler.tools.cli.explain_text import print_note
@@ -21,7 +26,7 @@ from scheduler.tools.offline.recorded import RecordedCluster, cluster_of
 def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
     """Open the recording at some paths.
 
-    A directory has one recording for each start of a daemon; if `moment` is a time of day, the last
+    A directory has one recording for each start of a daemon. If `moment` is a time of day, the last
     one that began before it is opened.
 
     `moment` is in seconds since the start, or a time of day.
@@ -31,7 +36,7 @@ def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
     """
     [first, *more] = paths
     if not isdir(first):  # noqa: PTH112 - `Path` raises for unreachable paths
-        return Recording(paths)
+        return named_recording(paths)
     if more:
         raise InputError(f"{first}: name one directory, or files")
     left_out: list[LeftOut] = []

@@ -37,7 +37,7 @@ from scheduler.tools.cli.comparison_page import comparison_page
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.inputs import refuse
-from scheduler.tools.cli.options import Output, page_option, print_line, print_page
+from scheduler.tools.cli.options import Output, command, page_option, print_line, print_page
 from scheduler.tools.cli.pod_page import page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.recordings import day_of, recording_at, rfc3339, until
@@ -49,7 +49,7 @@ from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
 _DIFFERENT: Final = 1
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @click.argument(
     "paths", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
@@ -305,9 +305,14 @@ class _Replay:
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:
     core = engine.core
-    waiting = core.queue.pending_pods()
-    assigned = list(core.cache.pods.values())
-    for pod in (*waiting, *assigned):
-        if name in (pod.name, pod.key):
-            return pod
+    # Of a pod that is assumed on a node, the queue's form is the one to explain.
+    pods = (*core.cache.pods.values(), *core.queue.pending_pods())
+    found = {pod.key: pod for pod in pods if name in (pod.name, pod.key)}
+    if len(found) > 1:
+        namespaces = ", ".join(sorted(pod.namespace for pod in found.values()))
+        raise InputError(
+            f"--explain {name}: there is one in each of {namespaces}: say NAMESPACE/{name}"
+        )
+    for pod in found.values():
+        return pod
     raise InputError(f"--explain {name}: at this moment there is no such pod")

@@ -64,8 +64,8 @@ def run(options: RunOptions) -> None:
 
     SIGTERM drains: no further pod is taken, binds in flight end, the exit status is 0; a second one
     does not wait for them. SIGUSR2 compares cache and queue with the API server and logs both. The
-    exit status is 1 when the lease is lost or nothing was drained, 2 when a flag, a file that it
-    names, the configuration, a plugin in it, or the kubeconfig cannot be used.
+    exit status is 1 when the lease is lost or nothing was drained. It is 2 when a flag, a file that
+    it names, the configuration, a plugin in it, or the kubeconfig cannot be used.
     """
     try:
         sys.exit(_run(options))

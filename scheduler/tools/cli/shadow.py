@@ -8,14 +8,15 @@ from scheduler.daemon.client import event_loop
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.explain_text import print_note
-from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles, refuse
+from scheduler.tools.cli.inputs import read_profiles, refuse
 from scheduler.tools.cli.live import ClusterAddress
-from scheduler.tools.cli.options import Output, cluster_options, output_option
+from scheduler.tools.cli.options import Output, cluster_options, command, output_option
 from scheduler.tools.cli.shadow_watch import ShadowWatch
+from scheduler.tools.offline.asking import NOT_ASKED
 from scheduler.tools.offline.cluster import Profiles
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @cluster_options("The cluster to watch; as kubectl finds it.")
 @click.option(
     "--config",

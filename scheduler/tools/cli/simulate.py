@@ -8,7 +8,7 @@ from scheduler.errors import SchedulerError
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import feature_gates_option, read_documents, read_profiles, refuse
-from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.options import Output, command, output_option, print_line
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.tools.offline.admission import Admission
@@ -18,7 +18,7 @@ from scheduler.tools.offline.simulate import SimulationResult, simulate as simul
 from scheduler.tools.offline.utilisation import changed, utilisation_of
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @click.option(
     "-f",
     "--filename",

@@ -9,7 +9,6 @@ import click
 import msgspec
 
 from scheduler.tools.cli.inputs import (
-    NOT_ASKED,
     feature_gates_option,
     read_documents,
     read_profiles,
@@ -17,6 +16,7 @@ from scheduler.tools.cli.inputs import (
 from scheduler.tools.cli.options import cluster_options
 from scheduler.tools.cli.recordings import RecordedSource
 from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.asking import NOT_ASKED
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import (
     ClusterObjects,

@@ -23,7 +23,7 @@ from scheduler.observability.visible import visible
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import refuse
-from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.options import Output, command, output_option, print_line
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig, from_directory, from_grid
@@ -47,7 +47,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @click.argument(
     "paths", nargs=-1, required=True, metavar="RECORDING...", type=click.Path(path_type=Path)
 )
@@ -149,7 +149,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
         refuse("sweep", problem)
     failed = _unreadable(left_out) | _failed(tasks, results)
     if output == "json":
-        print_line({"ranking": standings, "failed": failed, "table": str(table)})
+        print_line({"ranking": standings, "failed": failed, "table": visible(str(table))})
     else:
         _print(standings, [table, *pictures])
     _print_notes(tasks, results, failed)
@@ -158,17 +158,18 @@ def sweep(  # noqa: PLR0913 - one argument per option
 
 
 def _check_different(recordings: Sequence[Recording]) -> None:
-    """Check that no recording is given twice: its pods would count twice.
+    """Check that no recording is given twice, or a copy of it: its pods would count twice.
 
     Raises:
         InputError: one is.
     """
-    known = set[tuple[Path, ...]]()
+    known = dict[str, Path]()
     for recording in recordings:
-        files = tuple(path.resolve() for path in recording.paths)
-        if files in known:
-            raise InputError(f"{recording.paths[0]}: the recording is given twice")
-        known.add(files)
+        path = recording.paths[0]
+        first = known.setdefault(recording.header.recording, path)
+        if first is not path:
+            copy = "" if first.resolve() == path.resolve() else f"; it is also in {first}"
+            raise InputError(f"{path}: the recording is given twice{copy}")
 
 
 def _unreadable(left_out: Iterable[LeftOut]) -> dict[str, str]:
@@ -179,7 +180,8 @@ def _unreadable(left_out: Iterable[LeftOut]) -> dict[str, str]:
             told = "left out; the directory has the whole recording of its process"
             echo(f"stowage sweep: {each.path}: {told}", err=True)
         else:
-            found[str(each.path)] = str(each.problem).removeprefix(f"{each.path}: ")
+            told = str(each.problem).removeprefix(f"{each.path}: ")
+            found[visible(str(each.path))] = visible(told)
     return found
 
 
@@ -228,6 +230,8 @@ def _tasks(
 ) -> list[Task]:
     changes = [AS_IT_WAS, *map(parse_what_if, dict.fromkeys(what_ifs))]
     source = source_digest(plugins)
+    if plugins and len(candidates) == 1:
+        raise InputError("--plugin is about other configurations: expected --configs or --grid")
     return [
         Task(
             candidate,
@@ -312,13 +316,20 @@ def _print_notes(
     tasks: Sequence[Task], results: Mapping[str, TaskResult], failed: Mapping[str, str]
 ) -> None:
     notes: dict[str, None] = {}
+    noticed: dict[str, dict[str, None]] = {}
     for task in tasks:
         result = results[task.digest]
+        for notice in result.notices:
+            noticed.setdefault(notice, {})[task.candidate.name] = None
         if result.reconfigured:
             told = f"the configuration changed; only `{RECORDED.name}` follows."
             notes[f"{task.recording}: {told}"] = None
         if not result.has_decisions:
             notes[f"{task.recording}: left out; it has no decisions, as of a standby."] = None
+    for notice, names in noticed.items():
+        first, *others = names
+        more = f" and {len(others)} more" if others else ""
+        notes[f"{first}{more}: {notice}"] = None
     for note in notes:
         print_note(note)
     for name, why in failed.items():

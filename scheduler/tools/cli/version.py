@@ -2,12 +2,11 @@
 
 import platform
 
-import click
 import msgspec
 
 from scheduler.observability.build_info import KUBERNETES_VERSION, git_commit, stowage_version
 from scheduler.tools.cli.echo import echo
-from scheduler.tools.cli.options import output_option
+from scheduler.tools.cli.options import command, output_option
 
 
 class Version(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,7 +38,7 @@ def this_version() -> Version:
     )
 
 
-@click.command()
+@command()
 @output_option("How to print it.")
 def version(output: str) -> None:
     """Print the version, its commit, the kube-scheduler it equals, Python and platform.

@@ -10,7 +10,7 @@ from scheduler.errors import SchedulerError
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
-from scheduler.tools.cli.options import Output, page_option, print_line, print_page
+from scheduler.tools.cli.options import Output, command, page_option, print_line, print_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
@@ -37,7 +37,7 @@ _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @source_options
 @recorded_options
 @click.option(
@@ -137,7 +137,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """Say which pods would move, and which would be left without a node, if something changed.
 
-    All changes together are made to a copy of the cluster, in the order of the options below; then
+    All changes together are made to a copy of the cluster, in the order of the options below. Then
     all pods that wait are scheduled there, as the daemon would, preemption included. Pods of a
     controller are made again, others are lost. The cluster itself is only read.
 
@@ -147,8 +147,8 @@ def what_if(  # noqa: PLR0913 - one argument per option
       stowage what-if -f cluster.json --apply new-release.yaml --fail-on-homeless
       stowage what-if --daemon https://localhost:10259 --drain node-7
 
-    The exit status is 2 when a file, the cluster or the configuration cannot be used, 3 with
-    --fail-on-homeless when a pod that had a node, or is new, gets none.
+    The exit status is 2 when a file, the cluster or the configuration cannot be used. With
+    --fail-on-homeless it is 3 when a pod that had a node, or is new, gets none.
     """  # noqa: D301 - \b is click's mark for lines to keep
     try:
         changes = changes_of(

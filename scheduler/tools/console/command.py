@@ -16,6 +16,7 @@ from scheduler.observability import logs
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.live import ClusterAddress, check_lists
+from scheduler.tools.cli.options import command
 from scheduler.tools.cli.recordings import seconds_at
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.watching import watching
@@ -30,7 +31,7 @@ _EVERYWHERE: Final = (
 )
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @source_options
 @recorded_options
 @click.option(

@@ -16,6 +16,7 @@ from scheduler.api.objects import Toleration
 from scheduler.api.wire import ApiStruct
 from scheduler.config.walker import did_you_mean
 from scheduler.kernel.framework.events import ObjectKind
+from scheduler.tools.offline.defaults import completed_spec
 
 _DEFAULT_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
@@ -132,8 +133,11 @@ class Admission:
         spec = raw.get("spec")
         if not isinstance(spec, Mapping):
             return dict(raw)
-        added = self._pod(raw, spec, warn) if raw.get("kind") == "Pod" else self._claim(raw, spec)
-        return {**raw, "spec": {**spec, **added}}
+        if raw.get("kind") != "Pod":
+            return {**raw, "spec": {**spec, **self._claim(raw, spec)}}
+        # The API server makes requests of limits first, and LimitRanges do not replace them.
+        spec = completed_spec(spec)
+        return {**raw, "spec": {**spec, **self._pod(raw, spec, warn)}}
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -251,12 +255,10 @@ def _with_resources(container: Any, limits: Raw, requests: Raw) -> Any:
     resources = container.get("resources") or {}
     if not isinstance(resources, Mapping):
         return container
-    own = resources.get("limits") or {}
     merged = {
         **resources,
-        "limits": {**limits, **own},
-        # The API server copies the container's own limits to its requests before admission.
-        "requests": {**requests, **own, **(resources.get("requests") or {})},
+        "limits": {**limits, **(resources.get("limits") or {})},
+        "requests": {**requests, **(resources.get("requests") or {})},
     }
     return {**container, "resources": merged}
 

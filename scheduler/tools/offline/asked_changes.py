@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -11,6 +12,7 @@ from scheduler.tools.offline import edited_objects, hypothetical_changes
 from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.reading import ClusterObjects, InputError, objects_beside
 from scheduler.tools.offline.what_if import HypotheticalChange
+from scheduler.tools.offline.workload_names import workload_parts
 
 _MOST_DIGITS: Final = 9
 
@@ -39,9 +41,9 @@ def changes_of(  # noqa: PLR0913 - one argument per option
     """Parse the requested changes, and return them in the order of execution.
 
     Raises:
-        InputError: a change cannot be parsed, or is too large.
+        InputError: a change cannot be parsed, is too large, or undoes another one.
     """
-    return [
+    changes: list[HypotheticalChange] = [
         *(partial(hypothetical_changes.drain, name=name) for name in drained),
         *(partial(hypothetical_changes.remove_taint, taint=taint) for taint in taints),
         *map(_adding, added),
@@ -51,6 +53,9 @@ def changes_of(  # noqa: PLR0913 - one argument per option
         *(partial(edited_objects.label, text=each) for each in labelled),
         *(partial(edited_objects.tolerate, text=each) for each in tolerated),
     ]
+    _check_once("--scale", scaled, _is_same_workload)
+    _check_once("--label", labelled, _is_same_label)
+    return changes
 
 
 def readers_of(
@@ -78,6 +83,29 @@ def readers_of(
 def applying(read: Reader) -> HypotheticalChange:
     """Return the change that applies a file; it is read beside the cluster as changed so far."""
     return lambda objects: hypothetical_changes.apply(objects, read(objects))
+
+
+def _check_once(option: str, texts: Sequence[str], is_same: Callable[[str, str], bool]) -> None:
+    """Refuse two values for the same thing: the last one would win in silence.
+
+    Raises:
+        InputError: there are two.
+    """
+    for one, other in combinations(texts, 2):
+        if is_same(one, other):
+            raise InputError(f"{option} {other}: {option} {one} is given too, expected one of them")
+
+
+def _is_same_workload(one: str, other: str) -> bool:
+    """Return whether two texts `KIND/[NAMESPACE/]NAME=N` may name one workload."""
+    parts = (workload_parts(text.rpartition("=")[0], f"--scale {text}") for text in (one, other))
+    return all(each == its or "" in (each, its) for each, its in zip(*parts, strict=True))
+
+
+def _is_same_label(one: str, other: str) -> bool:
+    """Return whether two texts `NODE:KEY=VALUE` or `NODE:KEY-` name one label of a node."""
+    name, other_name = (text.partition("=")[0].removesuffix("-") for text in (one, other))
+    return name == other_name
 
 
 def _adding(added: AddedNodes) -> HypotheticalChange:

@@ -5,7 +5,7 @@ Extenders are never called to bind: an explanation must have no effect.
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
@@ -27,6 +27,8 @@ from scheduler.tools.offline.reading import Written
 
 if TYPE_CHECKING:
     from scheduler.daemon.client.extenders import ExtenderClient
+
+NOT_ASKED: Final = "Extenders are not asked: pods are placed as if there were none."
 
 
 class WrittenObjects:

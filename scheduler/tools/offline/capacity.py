@@ -69,8 +69,8 @@ def capacity_of(
     `pods` are all pods of the cluster: their kinds could use the free resources. A pending pod
     like this one does not count.
 
-    `progress` receives the share of nodes that are full, or of pod slots that are taken: the
-    number of pods that fit is not known before.
+    `progress` receives the share of nodes that are full, or of pod slots that are taken. The number
+    of pods that fit is not known before.
 
     Raises:
         PluginError: a plugin failed.

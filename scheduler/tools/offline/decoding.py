@@ -6,11 +6,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
+from scheduler.api.device_amounts import InvalidDeviceError, checked_template
+from scheduler.api.devices import ResourceClaimTemplate
 from scheduler.api.nodes import InvalidNodeError, checked_node
+from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import Namespace, Node, ObjectMeta, Pod, is_terminal
 from scheduler.api.pod_groups import InvalidPodGroupError, PodGroup
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
-from scheduler.api.resource_slices import InvalidDeviceError
 from scheduler.api.storage import InvalidStorageError
 from scheduler.daemon.informers.kinds import (
     FOR_PLUGINS,
@@ -40,7 +42,6 @@ _INVALID: Final = (
     InvalidPodError,
     InvalidNodeError,
     InvalidStorageError,
-    InvalidDeviceError,
     InvalidPodGroupError,
 )
 CLAIM: Final = "ResourceClaim"
@@ -198,7 +199,8 @@ class ObjectDecoder:
         self._namespaces[namespace.metadata.name] = namespace
 
     def _take_template(self, raw: dict[str, Any]) -> None:
-        metadata = raw["metadata"]
+        metadata, as_json = raw["metadata"], msgspec.json.encode(without_nulls(raw))
+        checked_template(msgspec.json.decode(as_json, type=ResourceClaimTemplate))
         self.templates[metadata["namespace"], metadata["name"]] = raw
 
     def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
@@ -219,7 +221,7 @@ def _told_at(place: str, raw: Mapping[str, Any]) -> Iterator[None]:
         yield
     except msgspec.ValidationError as problem:
         raise InputError(f"{place}: {input_errors.of_type(problem, raw)}") from problem
-    except _FieldError as problem:
+    except (_FieldError, InvalidDeviceError) as problem:
         raise InputError(f"{place}: {problem}") from problem
     except _INVALID as problem:
         cause = problem.__cause__

@@ -53,7 +53,7 @@ def completed_pod(raw: Raw) -> dict[str, Any]:
         if isinstance(spec, dict) and isinstance(spec.get("affinity"), dict):
             spec = {**spec, "affinity": _with_label_keys(spec["affinity"], metadata)}
     if isinstance(spec, dict):
-        pod["spec"] = _completed_spec(spec)
+        pod["spec"] = completed_spec(spec)
     status = pod.get("status")
     if isinstance(status, dict) and ("resources" in status or "containerStatuses" in status):
         pod["status"] = _rounded_status(status)
@@ -63,8 +63,10 @@ def completed_pod(raw: Raw) -> dict[str, Any]:
 # --- pods -----------------------------------------------------------------------------------------
 
 
-def _completed_spec(spec: dict[str, Any]) -> dict[str, Any]:
-    done = dict(spec)
+def completed_spec(spec: Raw) -> dict[str, Any]:
+    """Return the specification of a pod with defaults; a complete one is not changed."""
+    # An empty scheduler name counts as none.
+    done = {name: value for name, value in spec.items() if (name, value) != ("schedulerName", "")}
     for field in ("containers", "initContainers"):
         containers = spec.get(field)
         if isinstance(containers, list):

@@ -27,29 +27,13 @@ from scheduler.tools.offline.copied_claims import (
     with_present_claims,
 )
 from scheduler.tools.offline.reading import ClusterObjects, InputError
+from scheduler.tools.offline.workload_names import DAEMON_SET, DEPLOYMENT, POD, workload_parts
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _NODE: Final = "Node"
 """The controller of static pods, which are on their node as long as it exists."""
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 _HASH: Final = "pod-template-hash"
-_BY_DEPLOYMENT: Final = "Deployment"
-_OF_EACH_NODE: Final = "DaemonSet"
-_POD: Final = "Pod"
-_KINDS: Final = {
-    kind.lower(): kind
-    for kind in (
-        _BY_DEPLOYMENT,
-        "ReplicaSet",
-        "ReplicationController",
-        "StatefulSet",
-        "Job",
-        _OF_EACH_NODE,
-        _POD,
-    )
-}
-_SHORT: Final = {"deploy": "deployment", "rs": "replicaset", "rc": "replicationcontroller"}
-_SHORT_TOO: Final = {"sts": "statefulset", "ds": "daemonset", "po": "pod"}
 MAX_ADDED: Final = 100_000
 """Nodes or pods at most that one change adds."""
 
@@ -163,7 +147,7 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
         InputError: the workload has no pods, or is a DaemonSet.
     """
     about = f"--scale {workload}"
-    if _parts(workload, about)[0] == _OF_EACH_NODE:
+    if workload_parts(workload, about)[0] == DAEMON_SET:
         raise InputError(f"{about}: a DaemonSet has one pod for each node, and no replicas")
     members = _members(objects, workload, about)
     if not members:
@@ -202,13 +186,11 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
         on_it = [pod for pod in objects.pods if pod.node_name == name]
         _remove_pods(objects, [pod for pod in on_it if pod.is_tied_to_node])
         return _leave(objects, [pod for pod in on_it if not pod.is_tied_to_node])
-    going = _members(objects, what, about)
+    going, named = _members(objects, what, about), workload_parts(what, about)[0]
     if not going:
         meant = _did_you_mean(objects, what, about)
-        raise InputError(
-            f"{about}: there is no such {_parts(what, about)[0]}, or it has no pods{meant}"
-        )
-    if _parts(what, about)[0] == _POD:
+        raise InputError(f"{about}: there is no such {named}, or it has no pods{meant}")
+    if named == POD:
         _leave(objects, [pod for pod in going if not _is_static(pod)])
     else:
         _remove_pods(objects, going)
@@ -348,7 +330,7 @@ def did_you_mean_pod(name: str, pods: Iterable[PodInfo]) -> str:
 
 def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:
     """Return the pods of a workload by age; for a pod, the pod itself."""
-    kind, namespace, name = _parts(what, about)
+    kind, namespace, name = workload_parts(what, about)
     meant = [pod for pod in _within(objects, namespace) if name in _names_of(kind, pod)]
     found = sorted(meant, key=lambda pod: pod.pod.metadata.creation_timestamp or "~")
     namespaces = sorted({pod.namespace for pod in found})
@@ -359,17 +341,6 @@ def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:
     return found
 
 
-def _parts(what: str, about: str) -> tuple[str, str, str]:
-    word, *rest = what.split("/")
-    lower = word.lower()
-    singular = _SHORT.get(lower) or _SHORT_TOO.get(lower) or lower
-    kind = _KINDS.get(singular) or _KINDS.get(singular.removesuffix("s"))
-    if kind is None or len(rest) not in (1, 2) or not all(rest):
-        known = ", ".join(sorted(_KINDS))
-        raise InputError(f"{about}: expected KIND/[NAMESPACE/]NAME with a kind of {known}")
-    return kind, rest[0] if len(rest) > 1 else "", rest[-1]
-
-
 def _within(objects: ClusterObjects, namespace: str) -> list[PodInfo]:
     """Return the pods of a namespace; of all namespaces if it is empty."""
     return [pod for pod in objects.pods if namespace in ("", pod.namespace)]
@@ -377,19 +348,19 @@ def _within(objects: ClusterObjects, namespace: str) -> list[PodInfo]:
 
 def _did_you_mean(objects: ClusterObjects, what: str, about: str) -> str:
     """Return the end of a message about a pod or workload that does not exist."""
-    kind, namespace, name = _parts(what, about)
+    kind, namespace, name = workload_parts(what, about)
     pods = _within(objects, namespace)
     return did_you_mean(name, sorted({each for pod in pods for each in _names_of(kind, pod)}))
 
 
 def _names_of(kind: str, pod: PodInfo) -> tuple[str, ...]:
     """Return the names that the pod's workload of this kind may have; for "Pod", its own name."""
-    if kind == _POD:
+    if kind == POD:
         return (pod.name,)
     owner = pod.controller
-    if owner is None or owner.kind != ("ReplicaSet" if kind == _BY_DEPLOYMENT else kind):
+    if owner is None or owner.kind != ("ReplicaSet" if kind == DEPLOYMENT else kind):
         return ()
-    if kind != _BY_DEPLOYMENT:
+    if kind != DEPLOYMENT:
         return (owner.name,)
     # A Deployment's ReplicaSet has the name of the Deployment and the hash label of its pods.
     return owner.name.removesuffix(f"-{pod.labels.get(_HASH, '')}"), owner.name

@@ -1,7 +1,7 @@
 """Reads Kubernetes objects from files: YAML or JSON, single, List, or many documents.
 
-Objects are completed as by an API server, as far as scheduling reads them: with defaults always,
-and with the additions of admission and controllers for submitted objects.
+Objects are completed as by an API server, as far as scheduling reads them. Defaults are always
+added, and the additions of admission and controllers for submitted objects.
 """
 
 from collections.abc import Iterable, Mapping

@@ -62,7 +62,7 @@ def recorded_engine(
         header.max_in_unschedulable_seconds,
         with_extenders=with_extenders,
         take_outcome=take_outcome,
-        epoch=header.started - header.clock,
+        epoch=header.epoch,
     )
 
 
@@ -162,7 +162,7 @@ class _Course:
 
     def __init__(self, header: Header) -> None:
         self._header = header
-        self._epoch = header.started - header.clock
+        self._epoch = header.epoch
         self._time = header.started
         self._objects: dict[Place, Any] = {}
         self._sent: dict[int, tuple[Place, PodInfo, PodInfo]] = {}

@@ -30,7 +30,7 @@ class CandidateConfig(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the name of the file, or the settings of a point of the grid.
-        text: a KubeSchedulerConfiguration in YAML or JSON; empty for the recorded one.
+        text: a KubeSchedulerConfiguration in YAML or JSON; the recorded one has none.
     """
 
     name: str
@@ -66,15 +66,28 @@ def from_directory(directory: Path) -> list[CandidateConfig]:
     """
     try:
         paths = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)
-        found = [CandidateConfig(path.stem, path.read_text("utf-8")) for path in paths]
+        found = [CandidateConfig(_name_of(path), _text_of(path)) for path in paths]
     except OSError as problem:
         reason, path = (problem.strerror or str(problem)).lower(), problem.filename or directory
         raise InputError(f"--configs {path}: cannot be read: {reason}") from problem
-    except UnicodeDecodeError as problem:
-        raise InputError(f"--configs {directory}: cannot be read: {problem}") from problem
     if not found:
         raise InputError(f"--configs {directory}: expected files *.yaml or *.json, found none")
     return found
+
+
+def _name_of(path: Path) -> str:
+    try:
+        path.stem.encode()
+    except UnicodeEncodeError as problem:
+        raise InputError(f"--configs {str(path)!r}: expected a name in UTF-8") from problem
+    return path.stem
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as problem:
+        raise InputError(f"--configs {path}: not a text in UTF-8") from problem
 
 
 def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[CandidateConfig]:
@@ -189,9 +202,10 @@ def _candidate(
 ) -> CandidateConfig:
     document = _checked(base, about)
     profiles = document["profiles"]
+    known = [profile.get("schedulerName") for profile in profiles]
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"{about}: profiles: no profile is called {' or '.join(unknown)}")
     chosen = [p for p in profiles if not names or p.get("schedulerName") in names]
-    if not chosen:
-        raise InputError(f"{about}: no profile is called {' or '.join(names)}")
     for profile in chosen:
         for setting in point:
             setting.put_into(profile)

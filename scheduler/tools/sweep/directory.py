@@ -93,7 +93,11 @@ class SweepDirectory:
         file = self.path / RESULTS
         beside = file.with_suffix(".part")
         try:
-            with pq.ParquetWriter(beside, SCHEMA, compression="zstd") as writer:
+            with (
+                # pyarrow itself takes a path with a colon for a URL.
+                beside.open("wb") as written,
+                pq.ParquetWriter(written, SCHEMA, compression="zstd") as writer,
+            ):
                 for rows in _groups(row for task in tasks for row in self._read(task).rows):
                     writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
             beside.replace(file)

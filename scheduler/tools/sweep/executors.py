@@ -1,7 +1,7 @@
 """Runs tasks on a pool of processes or on Dask, by futures of the standard library.
 
 A dead worker breaks a pool of processes: a new pool runs the remaining tasks. If no task is
-finished before that, those that it ran at once run alone, one after the other; a task that then
+finished before that, those that it ran at once run alone, one after the other. A task that then
 kills its worker fails. Dask itself gives the tasks of a dead worker to others, and names a task
 that kills several. A task that a dead worker may have finished runs again, with the same result.
 """
@@ -179,7 +179,7 @@ def _result_of(future: Future[TaskResult], task: Task, workers: Workers) -> Task
     """Return the result of a task; None if its worker has died.
 
     Raises:
-        InputError: the worker has another version.
+        InputError: the worker has another version, or none.
     """
     try:
         result = future.result()
@@ -187,6 +187,10 @@ def _result_of(future: Future[TaskResult], task: Task, workers: Workers) -> Task
         return None
     except workers.deadly:
         return TaskResult(task.digest, problem=_DIED)
+    except Exception as problem:
+        # A run returns its own errors: this one is about passing the task, or its result.
+        told = f"{type(problem).__name__}: {problem}"
+        raise InputError(f"a worker cannot take a run; has it another version? {told}") from problem
     if result.task != task.digest:
         raise InputError("a worker runs another version of Stowage")
     return result

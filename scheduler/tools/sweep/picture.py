@@ -76,8 +76,10 @@ def _figure(standings: Sequence[Standing], recorded: str) -> Figure:
                 xytext=(6, 6),
                 textcoords="offset points",
                 fontsize=7,
+                parse_math=False,
             )
-        axis.set_title(what_if or "The cluster as it was", loc="left", fontsize=10)
+        title = what_if or "The cluster as it was"
+        axis.set_title(title, loc="left", fontsize=10, parse_math=False)
         if len(here) < len(asked):
             left_out = f"not shown: {len(asked) - len(here)} of {len(asked)}"
             axis.set_title(left_out, loc="right", fontsize=8)

@@ -16,12 +16,19 @@ import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
-from scheduler.daemon.recording.files import LeftOut, Recording, recordings_in
+from scheduler.daemon.recording.files import (
+    LeftOut,
+    Recording,
+    named_recording,
+    recordings_in,
+)
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine import Engine
 from scheduler.observability.build_info import stowage_version
+from scheduler.observability.visible import visible
+from scheduler.tools.offline.asking import NOT_ASKED
 from scheduler.tools.offline.capacity import fragmentation
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
@@ -119,6 +126,7 @@ class TaskResult(msgspec.Struct, frozen=True):
         problem: the reason why the task failed, or empty.
         reconfigured: how often the recorded engine took over another configuration.
         has_decisions: whether the recorded engine decided; if not, there are no rows.
+        notices: sentences about settings of the configuration that have no effect in a replay.
     """
 
     task: str
@@ -126,12 +134,13 @@ class TaskResult(msgspec.Struct, frozen=True):
     problem: str = ""
     reconfigured: int = 0
     has_decisions: bool = True
+    notices: tuple[str, ...] = ()
 
 
 def recordings_at(
     path: Path, left_out: Callable[[LeftOut], object] = lambda _: None
 ) -> list[Recording]:
-    """Open all recordings of a directory, or the one whose first part is a file.
+    """Open all recordings of a directory, or the one of a single file.
 
     `left_out` is as for `recordings_in`.
 
@@ -139,7 +148,7 @@ def recordings_at(
         SchedulerError: there is no recording, or one cannot be read.
     """
     if not isdir(path):  # noqa: PTH112 - `Path` raises for unreachable paths
-        return [Recording([path])]
+        return [named_recording([path])]
     found = recordings_in(path, left_out)
     if not found:
         raise InputError(f"{path}: expected a recording, found none")
@@ -166,17 +175,23 @@ def carry_out(task: Task) -> TaskResult:
     try:
         recording = Recording([_local(path) for path in task.paths], task.sizes)
         header = recording.header
-        engine = recorded_engine(_profiles(task, header), header, with_extenders=False)
+        profiles, notices = _profiles(task, header)
+        engine = recorded_engine(profiles, header, with_extenders=False)
         records = task.what_if.applied(recording)
         found = place_anew(records, engine, as_configured=task.candidate == RECORDED)
         if not found.has_decisions:
             return TaskResult(task.digest, has_decisions=False)
         rows = tuple(_rows(task, found, engine))
-        return TaskResult(task.digest, rows, reconfigured=found.reconfigured)
+        return TaskResult(task.digest, rows, reconfigured=found.reconfigured, notices=notices)
     except SchedulerError as problem:
-        return TaskResult(task.digest, problem=str(problem))
+        return _failed(task, str(problem))
     except Exception as problem:  # noqa: BLE001 - of a plugin, or a defect: other runs go on
-        return TaskResult(task.digest, problem=f"{type(problem).__name__}: {problem}")
+        return _failed(task, f"{type(problem).__name__}: {problem}")
+
+
+def _failed(task: Task, problem: str) -> TaskResult:
+    # A path, or what a plugin says, may be no text that JSON can have.
+    return TaskResult(task.digest, problem=visible(problem))
 
 
 def _local(path: str) -> Path:
@@ -195,17 +210,21 @@ def _local(path: str) -> Path:
     return fetched(path)
 
 
-def _profiles(task: Task, header: Header) -> Profiles:
-    if task.candidate.text:
+def _profiles(task: Task, header: Header) -> tuple[Profiles, tuple[str, ...]]:
+    """Build the profiles of a task; return them with notices about settings without effect."""
+    notices: tuple[str, ...] = ()
+    if task.candidate == RECORDED:
+        profiles = recorded_profiles(header)
+    else:
         settings = tuple(f"{name}=true" for name in header.feature_gates)
         source = f"configuration {task.candidate.name}"
-        profiles, _ = profiles_from_text(task.candidate.text, source, feature_gates=settings)
-    else:
-        profiles = recorded_profiles(header)
+        profiles, notices = profiles_from_text(task.candidate.text, source, feature_gates=settings)
     if task.plugins:
         added = dict(map(plugin_called, task.plugins))
         profiles = with_plugins(profiles, added, header.feature_gates)
-    return for_recorded_pods(profiles, header)
+    if profiles.config.extenders:
+        notices = (*notices, NOT_ASKED)
+    return for_recorded_pods(profiles, header), notices
 
 
 def _rows(task: Task, found: ReplayPlacements, engine: Engine) -> Iterable[Row]:

@@ -44,21 +44,18 @@ class NodeChanges(msgspec.Struct, frozen=True):
         for record in self._with_tied(self._with_displaced(records)):
             match record.event:
                 case ObjectSet(kind="nodes" | "csinodes" as kind, object=found):
-                    seen.add(found.metadata.name)
-                    if self._is_removed(found.metadata.name):
-                        continue
-                    yield record
-                    for name in self._copies(found.metadata.name):
-                        yield replace(record, event=ObjectSet(kind, _like(found, name)), answer=b"")
-                case ObjectGone(kind="nodes" | "csinodes" as kind, name=name) if (
-                    not self._is_removed(name)
-                ):
-                    yield record
+                    name = found.metadata.name
+                    seen.add(name)
+                    if not self._is_removed(name):
+                        yield record
+                    for copy in self._copies(name):
+                        yield replace(record, event=ObjectSet(kind, _like(found, copy)), answer=b"")
+                case ObjectGone(kind="nodes" | "csinodes", name=name):
+                    if not self._is_removed(name):
+                        yield record
                     for copy in self._copies(name):
                         gone = replace(record.event, name=copy, uid=f"{name}-{copy}")
                         yield replace(record, event=gone, answer=b"")
-                case ObjectGone(kind="nodes" | "csinodes"):
-                    continue
                 case _:
                     yield record
         self._check(seen)
@@ -135,11 +132,14 @@ def parse_what_if(text: str) -> NodeChanges:
     for part in text.split(","):
         verb, _, what = part.partition("=")
         node, _, count = what.rpartition(":")
-        if verb == "remove" and what:
+        is_text = part.isprintable()
+        if verb == "remove" and what and is_text:
             removed.append(what)
-        elif verb == "add" and node and count.isascii() and count.isdigit():
+        elif verb == "add" and node and is_text and count.isascii() and count.isdigit():
             if int(count) > MAX_ADDED:
                 raise InputError(f"--what-if {text}: at most {MAX_ADDED} nodes are added")
+            if node in added:
+                raise InputError(f"--what-if {text}: node {node} is given twice")
             added[node] = int(count)
         else:
             raise InputError(

@@ -23,6 +23,7 @@ from scheduler.config.load import default_configuration
 from scheduler.config.types import Extender, ExtenderManagedResource
 from scheduler.kernel.answers import estimate as module
 from scheduler.kernel.answers.estimate import estimate
+from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
@@ -112,6 +113,19 @@ def test_the_first_moment_is_found_and_the_pods_that_matter_are_named() -> None:
         "Fits about 00:40 UTC, if these 4 pods end as expected and nothing else takes the room: "
         "pod default/a3 (as annotated), pod default/a2"
     )
+
+
+def test_a_nominated_pod_has_an_estimate_of_its_own() -> None:
+    """Room is kept for it, which another pod of its kind does not get."""
+    nominated, other = pod("a", 4, nominated_node_name="n0"), pod("b", 4)
+    cluster = loaded(1, [running("run", 0, 4, ends=60.0), nominated, other], gpus=4)
+    engine = cluster.engine
+    explainer = Explainer(engine, lambda _: engine.core.frameworks["stowage"], wall=lambda: NOW)
+
+    found = [explainer.explain(each).estimate for each in (nominated, other)]
+
+    times = [each.time if isinstance(each, Estimate) else None for each in found]
+    assert times == [text_of(NOW + 60.0), ""]
 
 
 def test_pods_of_one_controller_are_one() -> None:

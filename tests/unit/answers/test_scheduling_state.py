@@ -10,6 +10,17 @@ def standing(driven: Gangs, pod: PodInfo) -> GroupStanding | None:
     return scheduling_state_of(pod, driven.engine, str, leading=True).group
 
 
+def test_a_pod_that_is_being_deleted_gets_no_node() -> None:
+    """A finalizer may keep it; it is this scheduler's, and its turn came and went."""
+    driven = Gangs(0)
+    going = driven.add("p", deletion_timestamp="2026-01-01T00:00:00Z")
+    before = scheduling_state_of(going, driven.engine, str, leading=True)
+    driven.run()
+    after = scheduling_state_of(going, driven.engine, str, leading=True)
+
+    assert (before.place, after.place) == ("terminating", "terminating")
+
+
 def test_a_pod_that_waits_alone_has_no_group() -> None:
     """Nor has one whose group is not scheduled as such."""
     driven = Gangs(0)

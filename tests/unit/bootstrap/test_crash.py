@@ -10,6 +10,7 @@ import pytest
 from scheduler.config.load import default_configuration
 from scheduler.config.options import RunOptions
 from scheduler.daemon.bootstrap.recording import Recorders
+from scheduler.daemon.recording.files import part_name, recordings_in
 from scheduler.daemon.recording.flight import FlightRecorder
 from tests.support.clock import FakeClock
 
@@ -40,6 +41,20 @@ def test_replicas_may_share_a_volume(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     assert len(list(tmp_path.glob("crash-*"))) == 2
     assert len(list(tmp_path.glob("stowage-*"))) == 2
+
+
+def test_a_clock_that_was_set_back_mixes_no_recordings(tmp_path: Path) -> None:
+    """The second process of one name and second begins a file of its own."""
+    for _ in range(3):
+        one = recorders(tmp_path)
+        one.crashed()
+        one.close()
+
+    files = sorted(tmp_path.glob("stowage-*"))
+    found = recordings_in(tmp_path)
+    assert sorted(each.paths[0] for each in found) == files
+    assert [list(each) for each in found] == [[], [], []]
+    assert [each.paths[0].name for each in found] == [part_name(each.header) for each in found]
 
 
 def test_without_a_directory_that_is_writable(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +12,20 @@ from aiohttp import web
 from prometheus_client import generate_latest
 
 from scheduler.clock import SystemClock
+from scheduler.config.feature_gates import turned_on
 from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
 from scheduler.daemon.bootstrap.daemon import RunningDaemon
 from scheduler.daemon.client.connection import load_connection
+from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.reviews import User
+from scheduler.daemon.leader_election.campaign import CampaignThread
+from scheduler.daemon.leader_election.election import LeaderElectionSettings
+from scheduler.daemon.leader_election.elector import LeaderElector
+from scheduler.daemon.recording.files import recordings_in
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
+from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.client.scripted_server import ScriptedServer, json_answer, status_answer
 
@@ -42,7 +50,7 @@ async def put_together(
     }
     daemon = RunningDaemon(
         RunOptions(secure_port=0, **options),
-        load_object(document),
+        load_object(document, feature_gates=turned_on(options.get("feature_gates", ()))),
         await load_connection(master=server, environ={}, clock=clock),
         clock,
         out_of_tree={},
@@ -52,6 +60,24 @@ async def put_together(
     finally:
         await daemon._review_session.close()
         await daemon._session.close()
+
+
+def test_a_replay_has_the_same_time_of_day(tmp_path: Path) -> None:
+    """To the last digit: expected ends of pods are compared with it."""
+
+    async def story() -> float:
+        async with put_together({}, record=str(tmp_path)) as daemon:
+            engine = daemon.driver.engine
+            engine.handle(Tick(), START)
+            daemon._recorders.close()
+            return engine.core.wall()
+
+    wall = uvloop.run(story())
+    [recording] = recordings_in(tmp_path)
+    engine = recorded_engine(recorded_profiles(recording.header), recording.header)
+    engine.handle(Tick(), START)
+
+    assert engine.core.wall() == wall
 
 
 def place_of(daemon: RunningDaemon) -> str:
@@ -99,6 +125,46 @@ def test_back_off_is_as_configured() -> None:
             return places
 
     assert uvloop.run(story()) == ["backoff", "active"]
+
+
+@pytest.mark.parametrize("is_coordinated", [False, True])
+def test_an_election_is_as_configured(*, is_coordinated: bool) -> None:
+    """By the file: its times and its Lease; by the feature gate: the choice of the leader."""
+    election = {
+        "leaderElect": True,
+        "leaseDuration": "40s",
+        "renewDeadline": "30s",
+        "retryPeriod": "7s",
+        "resourceName": "mine",
+        "resourceNamespace": "ours",
+    }
+    gate = f"CoordinatedLeaderElection={str(is_coordinated).lower()}"
+
+    async def story() -> None:
+        async with put_together({"leaderElection": election}, feature_gates=(gate,)) as daemon:
+            elector = daemon._elector
+            assert elector is not None
+            assert elector._settings == LeaderElectionSettings(
+                identity=elector.identity,
+                lease_duration_seconds=40.0,
+                renew_deadline_seconds=30.0,
+                retry_period_seconds=7.0,
+                is_coordinated=is_coordinated,
+            )
+            assert (elector._candidacy is not None) is is_coordinated
+            for lock in (elector._lock, await own_lock_of(elector)):
+                assert (lock.namespace, lock.name) == ("ours", "mine")
+
+    uvloop.run(story())
+
+
+async def own_lock_of(elector: LeaderElector) -> LeaseLock:
+    """The Lease as the thread of a campaign opens it."""
+    campaigning = elector._campaigning
+    assert isinstance(campaigning, CampaignThread)
+    async with campaigning._open_lock(asyncio.get_running_loop()) as lock:
+        assert isinstance(lock, LeaseLock)
+        return lock
 
 
 def test_sizes_are_taken_at_each_scrape() -> None:

@@ -665,6 +665,17 @@ def test_a_pod_with_a_node_is_told_why_there(cluster: str) -> None:
     ) in output
 
 
+def test_a_pod_with_a_node_is_told_beside_an_equal_one_that_waits(tmp_path: Path) -> None:
+    """Both are asked for; one answer is not that of the other."""
+    pods = [pod_manifest("waits"), pod_manifest("runs", nodeName="a")]
+    file = write_list(tmp_path / "c.json", node_manifest("a"), *pods)
+
+    told = run("waits", "runs", "-f", file).stdout
+
+    assert "default/waits  (profile default-scheduler)\n  Fits on 1 of 1 nodes; goes to a." in told
+    assert "default/runs  (profile default-scheduler)\n  Is on a. Placed again now" in told
+
+
 def test_a_pod_that_would_not_fit_where_it_is(tmp_path: Path) -> None:
     """The node has been tainted since, or is gone."""
     file = write_list(

@@ -1,9 +1,14 @@
 """The command group."""
 
+import asyncio
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 from click import Context
@@ -12,6 +17,7 @@ from click.testing import CliRunner
 from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
 from scheduler.tools.cli import main as main_module
 from scheduler.tools.cli.main import main
+from tests.unit.client.scripted_server import until
 
 COMMANDS = ("run", "explain", "simulate", "replay", "config", "help", "version", "demo")
 ANSWERING = ("explain", "simulate", "what-if", "capacity", "shadow", "replay", "sweep", "version")
@@ -84,6 +90,26 @@ def test_an_output_is_given_once(command: str) -> None:
 
     assert result.exit_code == 2
     assert "Invalid value for '-o' / '--output': it is given 2 times" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("what-if", "--add-nodes", "1", "--like", "a", "--add-nodes", "2"),
+        ("what-if", "--seed", "1", "--seed", "1"),
+        ("explain", "--profile", "a", "--profile=b"),
+        ("explain", "--changes", "--no-changes"),
+        ("capacity", "--config", "a", "--config", "b"),
+        ("simulate", "--feature-gates", "A=true", "--feature-gates", "B=true"),
+        ("console", "--port", "1", "--port", "2"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(arguments: tuple[str, ...]) -> None:
+    """Nothing is asked before."""
+    result = CliRunner().invoke(main, arguments)
+
+    assert result.exit_code == 2
+    assert "it is given 2 times, expected once" in result.stderr
 
 
 def test_an_interrupted_command_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,3 +209,59 @@ def test_run_prints_its_version() -> None:
 
     assert (result.exit_code, result.output.startswith("Stowage ")) == (0, True)
     assert "(kube-scheduler v1.36" in result.output
+
+
+def child_of(pid: int) -> int:
+    """The only child of a process."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+
+
+HANGS = """
+import pathlib, sys, time
+pathlib.Path(sys.argv[1]).touch()
+time.sleep(600)
+"""
+
+
+def test_the_first_process_of_a_container_ends_while_it_starts(tmp_path: Path) -> None:
+    """The kernel keeps SIGTERM from it unless it is handled: a kubelet would kill it after 40 s.
+
+    It starts for as long as the exec plugin of its kubeconfig takes.
+    """
+    outside = [str(shutil.which("unshare")), "--pid", "--fork", "--kill-child"]
+    if os.geteuid() != 0 or subprocess.run([*outside, "true"], check=False).returncode:
+        pytest.skip("no process namespaces")
+    plugin, begun, kubeconfig = (tmp_path / name for name in ("plugin.py", "begun", "kubeconfig"))
+    plugin.write_text(HANGS)
+    exec_section = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": ["-IS", str(plugin), str(begun)],
+        "interactiveMode": "Never",
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "c", "user": {"exec": exec_section}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    }
+    kubeconfig.write_text(json.dumps(document))
+    words = ["run", f"--kubeconfig={kubeconfig}", "--secure-port=0"]
+
+    async def story() -> int:
+        around = await asyncio.create_subprocess_exec(
+            *outside, sys.executable, "-m", "scheduler", *words
+        )
+        try:
+            await until(lambda: begun.exists() or around.returncode is not None)
+            os.kill(child_of(around.pid), signal.SIGTERM)
+            async with asyncio.timeout(30):
+                return await around.wait()
+        finally:
+            if around.returncode is None:
+                around.kill()
+                await around.wait()
+
+    assert asyncio.run(story()) == 128 + signal.SIGTERM

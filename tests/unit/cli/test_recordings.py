@@ -82,6 +82,43 @@ def test_a_part_that_is_cut_in_the_middle_is_refused(tmp_path: Path) -> None:
 # --- extenders ------------------------------------------------------------------------------------
 
 
+def test_a_recording_without_its_last_parts_is_refused(tmp_path: Path) -> None:
+    """As if nothing more had happened, its answers would be about an earlier state."""
+    (tmp_path / "r").mkdir()
+    first, second, *others = recorded(tmp_path / "r", 400)
+    assert others
+    told = (
+        f"{second}: this part of the recording is missing; "
+        "expected all files of a recording, or their directory\n"
+    )
+
+    for command, *more in (
+        ("replay",),
+        ("explain", "--recording"),
+        ("sweep", "-d", tmp_path / "o"),
+    ):
+        done = stowage(command, *more, first)
+        assert (done.exit_code, done.stderr) == (2, f"stowage {command}: {told}")
+    second.write_bytes(b"")
+    assert recording_at([first], None).paths == [first]
+
+
+def test_a_name_in_several_namespaces_is_refused(tmp_path: Path) -> None:
+    """Which pod is meant would be a guess."""
+    pods = [ObjectSet("pods", make_pod_info("web", namespace=each, uid=each)) for each in "ab"]
+    path = written(tmp_path / "r.recording", make_header(configuration=CONFIGURATION), pods)
+
+    unclear, meant = (
+        stowage("replay", path, "--dump", "--explain", name) for name in ("web", "b/web")
+    )
+
+    assert unclear.exit_code == 2
+    assert unclear.stderr == (
+        "stowage replay: --explain web: there is one in each of a, b: say NAMESPACE/web\n"
+    )
+    assert (meant.exit_code, "b/web" in meant.stdout) == (0, True)
+
+
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_explain_asks_no_extender_about_a_recording(tmp_path: Path, is_recorded: bool) -> None:
     """A recording lacks the fields that an extender needs; a note says that none was asked."""

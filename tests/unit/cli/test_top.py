@@ -18,7 +18,7 @@ from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.tools.cli.top.app import ExplainScreen, TopApp, counts_text, heat_map
 from scheduler.tools.cli.top.command import top
 from scheduler.tools.cli.top.sources import TopSource
-from scheduler.tools.cli.top.view import Cell, Rates, View, view_of
+from scheduler.tools.cli.top.view import SOON, Cell, Rates, View, view_of
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
 from tests.support.builders import make_pod_info
@@ -34,11 +34,16 @@ from tests.unit.client.scripted_server import until
 ZONE = "topology.kubernetes.io/zone"
 
 
-def view(*objects: Manifest) -> View:
+def view(*objects: Manifest, decides: bool = True) -> View:
     profiles = Profiles(None)
     text = json.dumps({"kind": "List", "items": objects})
     cluster = profiles.load(objects_from_documents(documents_from_text(text, "test")))
-    return view_of(cluster.engine, profiles, Rates(), 0.0)
+    return view_of(cluster.engine, profiles, Rates(), 0.0, decides=decides)
+
+
+def being_deleted(pod: Manifest) -> Manifest:
+    pod["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z"
+    return pod
 
 
 # --- what is shown --------------------------------------------------------------------------------
@@ -114,18 +119,36 @@ def test_pods_that_lack_different_claims_are_one_row() -> None:
     assert told(pod("a", "x"), pod("b", "x")) == [('persistentvolumeclaim "x" not found', 2)]
 
 
+def test_a_pod_that_is_being_deleted_does_not_wait() -> None:
+    """No scheduler places it, whatever the engine's queue still has."""
+    going = being_deleted(pod_manifest("going"))
+    gated = being_deleted(pod_manifest("gated", schedulingGates=[{"name": "later"}]))
+
+    found = view(node_manifest("a"), going, gated, pod_manifest("p"), decides=False)
+
+    assert [(each.message, len(each.pods)) for each in found.waiting] == [(SOON, 1)]
+    assert found.queue == {"active": 1, "unschedulable": 0, "gated": 0}
+
+
+def test_a_nominated_pod_is_judged_by_itself() -> None:
+    """Room is kept for it that another pod of its kind may not use."""
+    large = {"cpu": "3"}
+    nominated = pod_manifest("a", requests=large, nominated="n")
+
+    found = view(node_manifest("n"), nominated, pod_manifest("b", requests=large))
+
+    told = {pod.name: each.message for each in found.waiting for pod in each.pods}
+    assert told == {"a": SOON, "b": "1 Insufficient cpu"}
+
+
 def test_the_conditions_tell_which_pods_were_tried() -> None:
     """Where another process decides: its queue is not this engine's."""
     tried = pod_manifest("big", requests={"cpu": "9"})
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     tried["status"] = {"conditions": [condition]}
     gated = pod_manifest("gated", schedulingGates=[{"name": "later"}])
-    profiles = Profiles(None)
-    objects = [node_manifest("a"), tried, gated, pod_manifest("new")]
-    text = json.dumps({"kind": "List", "items": objects})
-    cluster = profiles.load(objects_from_documents(documents_from_text(text, "test")))
 
-    found = view_of(cluster.engine, profiles, Rates(), 0.0, decides=False)
+    found = view(node_manifest("a"), tried, gated, pod_manifest("new"), decides=False)
 
     assert found.queue == {"active": 1, "unschedulable": 1, "gated": 1}
 
@@ -224,6 +247,23 @@ def test_enter_explains_the_pods_under_the_cursor() -> None:
             await pilot.press("up", "e")
             await until(lambda: explanation(app) != "")
             assert "and 1 more like it: default/big-1" in explanation(app)
+
+    asyncio.run(play())
+
+
+def test_only_equal_pods_are_said_to_be_alike() -> None:
+    """Pods of one row wait for the same reason; what would help one may not help another."""
+
+    async def play() -> None:
+        sizes = {"a": "9", "b": "10"}
+        pods = [pod_manifest(name, requests={"cpu": cpu}) for name, cpu in sizes.items()]
+        app = TopApp(Still(node_manifest("n"), *pods))
+        async with app.run_test(size=(100, 30)) as pilot:
+            assert [row[0] for row in rows(app)] == ["2"]
+            await pilot.press("e")
+            await until(lambda: explanation(app) != "")
+            assert "default/a" in explanation(app)
+            assert "like it" not in explanation(app)
 
     asyncio.run(play())
 

@@ -86,6 +86,8 @@ def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
         (("--scale", "deploy/web=²"), "expected KIND/[NAMESPACE/]NAME=N"),
         (("--scale", "deploy/web=1000001"), "expected at most 100000 pods"),
         (("--scale", f"deploy/web={'9' * 5000}"), "expected at most 100000 pods"),
+        (("--scale", "rs/web=1", "--scale", "rs/default/web=2"), "--scale rs/web=1 is given too"),
+        (("--label", "a:k=v", "--label", "a:k-"), "--label a:k=v is given too, expected one of"),
         (("--drain", "a", "--context", "x"), "-f asks files"),
         (("--apply", "no-such-file"), "no-such-file: cannot be read"),
     ],
@@ -123,6 +125,13 @@ def test_a_daemon_or_a_recording_is_asked_rightly(options: tuple[str, ...], mess
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_different_things_may_be_changed_alike(cluster: str) -> None:
+    """Labels of two nodes, and two labels of one."""
+    labels = ("--label", "a:k=v", "--label", "b:k=v", "--label", "a:other=v")
+
+    assert run("-f", cluster, *labels, "--scale", "rs/web=1").exit_code == 0
 
 
 def test_an_applied_file_needs_no_nodes(cluster: str, tmp_path: Path) -> None:

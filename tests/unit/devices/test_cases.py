@@ -73,6 +73,28 @@ def test_devices_that_were_taken_since_the_node_was_judged_are_not_given() -> No
     assert allocator.allocate(0, [claim], "n", str) is None
 
 
+def test_a_device_for_all_nodes_is_taken_where_its_pool_also_has_devices_of_the_node() -> None:
+    small, big = (a_device(name, attributes={"model": name}) for name in ("small", "big"))
+    own = a_slice("own", [small], pool="p", count=2, nodeName="own")
+    shared = a_slice("shared", [big], pool="p", count=2, allNodes=True)
+    devices, nodes = cluster([own, shared]), nodes_of("own", "other")
+    claim = a_claim(exactly(selectors=[f'{MODEL} == "big"']))
+    assert verdicts(devices, nodes, claim) == {"own": ALLOCATABLE, "other": ALLOCATABLE}
+    assert take(devices, nodes, "own", claim) == [["r=big"]]
+
+    assert verdicts(devices, nodes, claim) == {"own": NOT_ALLOCATABLE, "other": NOT_ALLOCATABLE}
+    assert allocate(devices, nodes, "own", claim) is None
+
+
+@pytest.mark.parametrize("kind", ["matchAttribute", "distinctAttribute"])
+def test_no_device_has_the_attribute_without_a_name(kind: str) -> None:
+    """The API server refuses it; a file may have it."""
+    devices, nodes = cluster([a_slice("n", _gpus(1))]), nodes_of("n")
+    claim = a_claim(exactly(), constraints=[{kind: ""}])
+
+    assert verdicts(devices, nodes, claim) == {"n": NOT_ALLOCATABLE}
+
+
 def test_an_alternative_gives_way_when_the_next_request_starves() -> None:
     models = {"a": "big", "b": "small", "c": "small"}
     slices = [a_slice("n", [a_device(n, attributes={"model": m}) for n, m in models.items()])]

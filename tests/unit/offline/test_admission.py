@@ -82,6 +82,11 @@ def test_runtime_class_brings_overhead_and_nodes() -> None:
     assert [each.key for each in pod.spec.tolerations] == ["sandbox", *UNREADY]
 
 
+def test_an_empty_scheduler_name_is_that_of_the_default_scheduler() -> None:
+    """Templates write it that leave the name open."""
+    assert completed(schedulerName="").spec.scheduler_name == "default-scheduler"
+
+
 def test_limit_ranges_give_what_containers_leave_out() -> None:
     """Of the pod's own namespace; a default limit stands in for a default request."""
     limits: Object = {
@@ -124,6 +129,16 @@ def test_a_limit_without_a_request_is_the_request() -> None:
 
     for [container] in (pod.spec.containers, pod.spec.init_containers):
         assert dict(container.resources.requests) == {"cpu": "2", "memory": "1Gi"}
+
+
+def test_limit_ranges_do_not_change_what_a_pod_requests_as_a_whole() -> None:
+    """Its limit is its request, as the API server sets that before the LimitRanges count."""
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    limits["spec"] = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "100m"}}]}
+
+    pod = completed(limits, containers=[{"name": "c"}], resources={"limits": {"cpu": "4"}})
+
+    assert pod.shape.requests["cpu"] == 4000
 
 
 def test_nodes_that_stop_to_answer_are_tolerated() -> None:

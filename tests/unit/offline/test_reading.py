@@ -106,6 +106,23 @@ def test_workloads_without_a_namespace_are_in_default() -> None:
     assert (kind, found.metadata.namespace) == (ObjectKind("Service"), "default")
 
 
+def of_devices(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """An object of resource.k8s.io/v1."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "x"},
+        "spec": spec,
+    }
+
+
+CAPACITIES = {"a": {"value": "1"}, "b": {"value": "1", "requestPolicy": {"default": "1x"}}}
+ASKED = "devices.requests[0].firstAvailable[0].capacity.requests"
+ASKS = {
+    "devices": {
+        "requests": [{"name": "r", "firstAvailable": [{"capacity": {"requests": {"m": "1x"}}}]}]
+    }
+}
 CONTAINER = "spec.containers[1]"
 QUANTITY = "'1x' is not a quantity: expected a number with an optional suffix"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -131,6 +148,27 @@ SELECTOR_PATH = (
             pod(containers=[{}, {"resources": {"requests": {"cpu": "1", "memory": "1x"}}}]),
             f"Pod p: {CONTAINER}.resources.requests[memory]: {QUANTITY}",
             id="quantity of a pod",
+        ),
+        pytest.param(
+            of_devices("ResourceSlice", {"devices": [{"name": "d", "capacity": CAPACITIES}]}),
+            f"ResourceSlice x: spec.devices[0].capacity[b].requestPolicy.default: {QUANTITY}",
+            id="quantity of a slice",
+        ),
+        pytest.param(
+            of_devices("ResourceClaim", ASKS),
+            f"ResourceClaim x: spec.{ASKED}[m]: {QUANTITY}",
+            id="quantity of a claim",
+        ),
+        pytest.param(
+            of_devices("ResourceClaimTemplate", {"spec": ASKS}),
+            f"ResourceClaimTemplate x: spec.spec.{ASKED}[m]: {QUANTITY}",
+            id="quantity of a claim template",
+        ),
+        pytest.param(
+            of_devices("ResourceClaimTemplate", {"spec": {"devices": {"requests": 5}}}),
+            "ResourceClaimTemplate x: spec.spec.devices.requests: "
+            "expected a list, got a whole number",
+            id="type in a claim template",
         ),
         pytest.param(
             node("n") | {"status": {"allocatable": {"cpu": "1x"}}},

@@ -1,23 +1,39 @@
-"""What wakes the reconciler, and the health port."""
+"""How an operator leads and ends, what wakes the reconciler, and the health port."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from apistub.sandbox import Sandbox
 from e2e.support.loops import LoopThread
 from scheduler.clock import SystemClock
-from scheduler.daemon.client.connection import load_connection
-from scheduler.daemon.client.errors import NotFoundError
+from scheduler.daemon.client.connection import Access, Connection, load_connection
+from scheduler.daemon.client.credentials import Credentials
+from scheduler.daemon.client.errors import FencedError, NotFoundError
 from scheduler.daemon.client.session import ApiSession
-from scheduler.operator.process import WATCHED, elector_of, serve_health, watch
+from scheduler.operator.cluster import FencedClient
+from scheduler.operator.desired import Reference
+from scheduler.operator.process import (
+    WATCHED,
+    OperatorOptions,
+    elector_of,
+    run_operator,
+    serve_health,
+    watch,
+)
+from scheduler.operator.reconciler import Reconciler
 from tests.support.clock import FakeClock
 from tests.support.ports import free_port, has_ipv6
 from tests.support.virtual_time import run_in
+from tests.unit.client.scripted_server import until
 
 
 class FakeLines:
@@ -47,6 +63,116 @@ class FakeSession:
         if isinstance(found, Exception):
             raise found
         yield FakeLines(found)
+
+
+LEASES = "leases.coordination.k8s.io"
+LEASE = "stowage-operator"
+
+
+class Rotating:
+    """Credentials of which a new version is given when the server has refused the last."""
+
+    description = "rotating credentials"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._version = 0
+
+    async def load(self, *, is_refused: bool) -> Credentials:
+        self._version += is_refused
+        return Credentials(self._url, f"Bearer v{self._version}")
+
+
+@asynccontextmanager
+async def running(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[asyncio.Task[bool], Connection]]:
+    """An operator, and its connection to the API server."""
+    connection = Connection(Rotating(sandbox.url), Access(sandbox.url, authorization="Bearer v0"))
+
+    async def connect(**_: object) -> Connection:
+        return connection
+
+    monkeypatch.setattr("scheduler.operator.process.load_connection", connect)
+    options = OperatorOptions(
+        kubeconfig="", context="", namespace="default", image="stowage:1", health_port=0
+    )
+    task = asyncio.create_task(run_operator(options, SystemClock()))
+    try:
+        yield task, connection
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def holder(sandbox: Sandbox) -> str | None:
+    found = sandbox.find(LEASES, LEASE, "default")
+    return None if found is None else found["spec"].get("holderIdentity", "")
+
+
+def test_an_operator_that_does_not_lead_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even in the middle of a reconcile, where its lease may be over: it writes no more."""
+    made: list[FencedClient] = []
+    reconciled: list[object] = []
+
+    class Noted(Reconciler):
+        def __init__(self, cluster: FencedClient, *others: Any) -> None:
+            super().__init__(cluster, *others)
+            made.append(cluster)
+
+        @override
+        async def run(self) -> None:
+            reconciled.append(self)
+
+    monkeypatch.setattr("scheduler.operator.process.Reconciler", Noted)
+
+    async def story() -> None:
+        async with await Sandbox.start() as sandbox:
+            lease = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": LEASE, "namespace": "default"},
+                "spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600},
+            }
+            config_map = Reference("v1", "ConfigMap", "default", "some")
+            sandbox.create(lease)
+            async with running(sandbox, monkeypatch):
+                await until(lambda: sandbox.requests.count(verb="get", resource="leases") > 0)
+                [cluster] = made
+                with pytest.raises(FencedError):
+                    await cluster.delete(config_map, "uid")
+            assert sandbox.requests.count(verb="delete") == 0
+
+    asyncio.run(story())
+    assert reconciled == []
+
+
+def test_an_operator_renews_credentials_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token of its ServiceAccount is good for an hour."""
+
+    async def story() -> None:
+        async with await Sandbox.start() as sandbox:
+            sandbox.faults.answer(401, path="*/leases*", times=1)
+            async with running(sandbox, monkeypatch) as (_, connection):
+                await until(lambda: connection.access.authorization == "Bearer v1")
+                await until(lambda: bool(holder(sandbox)))
+
+    asyncio.run(story())
+
+
+def test_an_operator_that_is_asked_to_end_gives_its_lease_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other replica need not wait until it runs out."""
+
+    async def story() -> None:
+        async with await Sandbox.start() as sandbox, running(sandbox, monkeypatch) as (task, _):
+            await until(lambda: bool(holder(sandbox)))
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert await task is True
+            assert holder(sandbox) == ""
+
+    asyncio.run(story())
 
 
 def test_the_lease_is_renewed_while_a_reconcile_computes(tmp_path: Path) -> None:

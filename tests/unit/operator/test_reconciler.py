@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from scheduler.daemon.client.errors import NotFoundError
+from scheduler.daemon.client.wire import micro_time
 from scheduler.operator.desired import Reference, deployment_of, desired, reference
 from scheduler.operator.reconciler import RESYNC_SECONDS, SETTLE_SECONDS, Reconciler
 from scheduler.operator.resources import Scheduler
@@ -64,6 +65,25 @@ def test_the_leader_is_the_pod_that_holds_the_lease(separator: str) -> None:
     world.reconcile()
 
     assert world.cluster.status(scheduler)["leader"] == "stowage-7d9c"
+
+
+def test_an_expired_lease_has_no_leader() -> None:
+    """All replicas may be down: the holder of the last term is no leader."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    lease = Reference("coordination.k8s.io/v1", "Lease", "stowage", "stowage")
+    spec = {
+        "holderIdentity": "stowage-7d9c_0b5a8f4e-6c1d-4e2f-9a3b-5c7d8e9f0a1b",
+        "leaseDurationSeconds": 15,
+        "renewTime": micro_time(world.clock.wall()),
+    }
+    world.cluster.objects[lease] = {"spec": spec}
+
+    world.reconcile(after=14)
+    assert world.cluster.status(scheduler)["leader"] == "stowage-7d9c"
+
+    world.reconcile(after=RESYNC_SECONDS)
+    assert world.cluster.status(scheduler)["leader"] == ""
 
 
 def test_the_finalizer_comes_first() -> None:
@@ -289,6 +309,40 @@ def test_profiles_come_into_force_and_are_told() -> None:
     assert world.cluster.status(good)["conditions"][0]["reason"] == "InForce"
     assert world.cluster.status(bad)["conditions"][0]["reason"] == "Invalid"
     assert again == []
+
+
+def test_a_profile_is_not_in_force_before_its_configuration_is_written() -> None:
+    """The daemons still have the configuration before: the profile keeps its earlier version."""
+    old = make_profile("batch")
+    world = World(FakeCluster(make_scheduler(profileSelector={}), old))
+    world.reconcile()
+    before = world.cluster.status(old)["inForce"]
+    world.cluster.refused = {"ConfigMap stowage/stowage-config"}
+    world.cluster.replace(make_profile("batch", percentageOfNodesToScore=50))
+
+    world.reconcile(after=1)
+
+    found = world.cluster.status(old)
+    assert found["conditions"][0]["reason"] == "NotApplied"
+    assert found["inForce"] == before
+    world.cluster.refused = set()
+    world.reconcile(after=5)
+    found = world.cluster.status(old)
+    assert found["conditions"][0]["reason"] == "InForce"
+    assert found["inForce"] != before
+
+
+def test_a_profile_is_in_force_although_another_object_is_refused() -> None:
+    """The Prometheus operator may not be installed."""
+    profile = make_profile("batch")
+    monitored = make_scheduler("a", monitoring={"rules": True}, profileSelector={})
+    world = World(FakeCluster(monitored, profile))
+    world.cluster.refused = {"PrometheusRule stowage/a"}
+
+    world.reconcile()
+
+    assert not world.succeeded
+    assert world.cluster.status(profile)["conditions"][0]["reason"] == "InForce"
 
 
 def test_a_broken_configuration_leaves_what_runs() -> None:

@@ -142,6 +142,24 @@ def test_a_profile_without_a_name_takes_no_pods_of_others(name: str, placed: str
     assert found.elsewhere == (Elsewhere(f"default/{placed}", None, "n"),)
 
 
+def test_pods_without_a_profile_are_told() -> None:
+    """They count on neither side."""
+    recorded = to_object(default_configuration("stowage"))
+    header = make_header(configuration=recorded)
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: batch}]\n"
+    )
+
+    asked = configured_by(header, text)
+    found = compared_with(header, records_of((1.0, NODE), (1.0, pod("p")), (2.0, Tick())), asked)
+
+    assert (found.pods, found.recorded.pending, found.now.pending) == (0, 0, 0)
+    assert asked.notices == (
+        "Pods of stowage are left out of both sides: no profile has this name.",
+    )
+
+
 def test_decisions_are_made_when_they_were_made() -> None:
     """One for one; what is left over has to wait for a tick, and for no more than so many."""
     many = SPARE_DECISIONS + 2

@@ -171,8 +171,45 @@ def test_what_is_full_ends_it_and_is_told_once(problem: Exception, why: str) -> 
     told.log.close()
 
     assert told.ended == [why]
-    assert sum(told.lost) == 3
+    assert sum(told.lost) == 4
     assert not told.log._lines
+
+
+def test_rows_that_wait_for_a_disk_that_turns_out_full_are_lost() -> None:
+    """Those of the block that cannot be written, and those of the blocks behind it."""
+    told = Log(waiting_blocks=3)
+    told.sink.problem = OSError(28, "No space left on device")
+    rows = sum(told.fill_block() for _ in range(3))
+    told.sink.may_go_on.set()
+    told.log._writer.settle()
+
+    told.log.take(PLACED)
+    told.log.note(Tick(), 1.0, ())
+    told.log.close()
+
+    assert (told.ended, sum(told.lost)) == (["No space left on device"], rows + 1)
+
+
+def test_a_disk_that_is_full_at_the_end_is_told() -> None:
+    """The last rows are lost, and counted."""
+    told = Log()
+    told.sink.problem = OSError(28, "No space left on device")
+    told.sink.may_go_on.set()
+    told.log.take(PLACED)
+    told.log.close()
+
+    assert (told.ended, told.lost) == (["No space left on device"], [1])
+
+
+def test_a_reader_that_hangs_at_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for."""
+    monkeypatch.setattr("scheduler.daemon.recording.decision_log.CLOSE_SECONDS", 0.01)
+    told = Log()
+    told.log.take(PLACED)
+    told.log.close()
+    told.sink.may_go_on.set()
+
+    assert (told.ended, told.lost) == (["the disk or the reader does not answer"], [1])
 
 
 def test_files_are_put_aside_and_the_oldest_removed(tmp_path: Path) -> None:
@@ -268,6 +305,20 @@ def test_a_file_that_cannot_be_begun_is_one_message(tmp_path: Path, name: str) -
         row_file(tmp_path / "nowhere" / name, HEADER)
 
 
+@pytest.mark.parametrize("name", ["run:1.parquet", "s3:rows.parquet", "\udcff.parquet"])
+def test_a_name_is_that_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever libraries make of colons, or of what is no text."""
+    monkeypatch.chdir(tmp_path)
+    file = row_file(Path(name), HEADER)
+    file.take(PLACED)
+    file.close()
+
+    with Path(name).open("rb") as written:
+        assert pq.read_table(written)["pod"].to_pylist() == [PLACED.pod]
+
+
 def test_a_file_that_fills_the_disk_is_one_message_at_its_end() -> None:
     """And raises nothing into the engine meanwhile."""
     full = Path("/dev/full")
@@ -277,4 +328,17 @@ def test_a_file_that_fills_the_disk_is_one_message_at_its_end() -> None:
     for _ in range(1000):
         file.take(PLACED)
     with pytest.raises(RecordingError, match="/dev/full: cannot be written: No space left"):
+        file.close()
+
+
+def test_a_table_that_fills_the_disk_is_one_message_at_its_end(tmp_path: Path) -> None:
+    """The same, with Parquet."""
+    full = tmp_path / "full.parquet"
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    full.symlink_to("/dev/full")
+    file = row_file(full, HEADER)
+    for _ in range(1000):
+        file.take(PLACED)
+    with pytest.raises(RecordingError, match=r"full\.parquet: cannot be written: No space left"):
         file.close()

@@ -1,5 +1,7 @@
 """Lines, blocks, files, and what is kept in memory."""
 
+import os
+import re
 import resource
 import threading
 from collections.abc import Callable, Iterator
@@ -647,6 +649,11 @@ def _of_format_2(data: bytes) -> bytes:
     return data[: len(MAGIC)] + block(header)
 
 
+def _of_a_later_format(data: bytes) -> bytes:
+    """Its header has other fields."""
+    return data[: len(MAGIC)] + block(b'{"format":9,"version":"7.0","recording":["a"]}\n')
+
+
 def _flip_first(data: bytes) -> bytes:
     at = len(MAGIC) + 20
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
@@ -656,6 +663,7 @@ def _flip_first(data: bytes) -> bytes:
     ("part", "damage", "told"),
     [
         (1, _of_format_2, "a-0001.recording: expected format 4, found 2"),
+        (1, _of_a_later_format, "expected format 4, found 9; replay it with Stowage 7.0"),
         (1, _flip_first, "a-0001.recording: it is damaged before byte"),
         (2, _flip_first, "a-0002.recording: it is damaged before byte"),
         (2, lambda _: b"not ours at all", "a-0002.recording: it is no recording"),
@@ -689,6 +697,34 @@ def test_a_recording_that_cannot_be_read_hides_no_other(
     for file in (*tmp_path.glob("b-*"), *tmp_path.glob("crash-*")):
         file.unlink()
     with pytest.raises(RecordingError, match=told):
+        recordings_in(tmp_path)
+
+
+def test_a_link_to_nothing_hides_no_other(tmp_path: Path) -> None:
+    """It is named."""
+    (tmp_path / part_name(HEADER)).write_bytes(whole_file(HEADER, bytearray()))
+    link = tmp_path / "link.recording"
+    link.symlink_to(tmp_path / "nothing")
+    left_out: list[LeftOut] = []
+
+    [found] = recordings_in(tmp_path, left_out.append)
+
+    assert found.paths == [tmp_path / part_name(HEADER)]
+    assert [str(each.problem) for each in left_out] == [f"{link}: No such file or directory"]
+
+
+def test_a_directory_that_cannot_be_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for an empty one."""
+
+    def refuse(_path: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, refuse)
+
+    with pytest.raises(RecordingError, match="^" + re.escape(f"{tmp_path}: Permission denied")):
         recordings_in(tmp_path)
 
 
@@ -770,6 +806,41 @@ def test_a_damaged_file_is_one_clear_message(tmp_path: Path, damage: Any, messag
 
     with pytest.raises(RecordingError, match=f"x.recording: .*{message}"):
         list(Recording([path]))
+
+
+def test_a_recording_may_end_or_turn_to_zeros_at_any_byte(tmp_path: Path) -> None:
+    """As after a kill, and after a power loss: what is whole before is read."""
+    record(tmp_path, 3)
+    [path] = tmp_path.iterdir()
+    data, records = path.read_bytes(), list(Recording([path]))
+    begin = len(MAGIC) + len(block(Writer.header(HEADER)))
+
+    for size in range(len(data)):
+        for rest in (b"", bytes(len(data) - size), bytes(9000)):
+            path.write_bytes(data[:size] + rest)
+            read: list[Record] = []
+            told, kind = "", RecordingError
+            try:
+                read.extend(Recording([path]))
+            except RecordingError as problem:
+                told, kind = str(problem), type(problem)
+            assert told in ("", f"{path}: it is damaged: it ends in the middle of a block")
+            assert kind is CutShortError or size < begin or not told
+            assert read == records[: len(read)]
+
+
+def test_zeros_before_other_bytes_are_a_damage(tmp_path: Path) -> None:
+    """What follows them was recorded later: the state before them is not the last one."""
+    record(tmp_path, 3)
+    [path] = tmp_path.iterdir()
+    data = path.read_bytes()
+    start = len(MAGIC) + len(block(Writer.header(HEADER)))
+    for size in (8, 20):
+        path.write_bytes(data[:start] + bytes(size) + data[start + size :])
+
+        with pytest.raises(RecordingError, match="it is damaged before byte") as damage:
+            list(Recording([path]))
+        assert not isinstance(damage.value, CutShortError)
 
 
 def test_what_was_answered_alike_before_a_damage_is_counted() -> None:

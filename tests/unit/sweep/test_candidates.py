@@ -106,6 +106,10 @@ def test_a_grid_starts_from_the_file_that_it_names(tmp_path: Path) -> None:
         ("weights: [", "line 2: not valid YAML"),
         ("args: {VolumeBinding: {bindTimeoutSeconds: []}}", "expected values, found none"),
         ("{profiles: [other], weights: {ImageLocality: [1]}}", "no profile is called other"),
+        (
+            "{profiles: [stowage, batch], weights: {ImageLocality: [1]}}",
+            "profiles: no profile is called batch",
+        ),
         ("{configuration: none.yaml, weights: {ImageLocality: [1]}}", "cannot be read"),
         ("[1]", "expected a mapping with fields such as args, configuration, profiles"),
         ("", "expected"),
@@ -137,6 +141,24 @@ def test_a_directory_without_configurations_is_refused(tmp_path: Path) -> None:
         from_directory(tmp_path)
     with pytest.raises(InputError, match=r"/absent: cannot be read: no such file or directory$"):
         from_directory(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.yaml", b"\xff\xfe", "/a.yaml: not a text in UTF-8"),
+        ("b\udcff.yaml", b"", r"/b\udcff.yaml': expected a name in UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, name: str, text: bytes, told: str) -> None:
+    """So is a name that no table can have."""
+    (tmp_path / name).write_bytes(text)
+
+    with pytest.raises(InputError) as problem:
+        from_directory(tmp_path)
+
+    assert str(problem.value).startswith("--configs ")
+    assert str(problem.value).endswith(told)
 
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -75,6 +75,24 @@ def test_a_worker_of_another_version_ends_the_sweep() -> None:
     assert taken == []
 
 
+def test_a_worker_that_cannot_read_a_task_ends_the_sweep() -> None:
+    """As one without this program, or of a version with other tasks."""
+
+    class Foreign(Executor):
+        @override
+        def submit(self, _fn: Callable[..., Any], /, *_args: Any, **_: Any) -> Any:
+            future: Future[TaskResult] = Future()
+            future.set_exception(ModuleNotFoundError("No module named 'scheduler'"))
+            return future
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        yield Foreign()
+
+    with pytest.raises(InputError, match=r"another version.*No module named 'scheduler'"):
+        carry_out_all([Task(RECORDED, (), "a")], Workers(opened), list[TaskResult]().append)
+
+
 def test_a_task_that_is_said_to_kill_workers_fails_alone() -> None:
     """As by Dask, which has tried it several times: it is not tried again."""
 

@@ -1,8 +1,12 @@
 """The front: candidates that no other one beats in waiting, nodes and placed pods at once."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
+from scheduler.tools.sweep.picture import write_pictures
 from scheduler.tools.sweep.ranking import Standing, meanings, ranked
 from scheduler.tools.sweep.run import Row
 
@@ -27,6 +31,15 @@ def test_who_is_beaten_is_not_on_the_front() -> None:
         ("slow", True),
         ("worse", False),
     ]
+
+
+@pytest.mark.parametrize("name", ["$5", "a$b$", r"$\frac{$", "$_^$"])
+def test_a_picture_shows_names_as_they_are(tmp_path: Path, name: str) -> None:
+    """They are no formulas."""
+    write_pictures(ranked([row(name, 1, 1, what_if=name)]), tmp_path, "recorded")
+
+    page = (tmp_path / "front.html").read_text()
+    assert page.count(f"<!-- {name} -->") == 2
 
 
 def test_a_candidate_that_leaves_pods_pending_is_no_bargain() -> None:

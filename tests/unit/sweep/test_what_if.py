@@ -1,11 +1,14 @@
 """What becomes of the pods that ran on removed nodes."""
 
+import pytest
+
 from scheduler.api.objects import OwnerReference
 from scheduler.config.load import default_configuration
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
 from scheduler.daemon.recording.records import Record
 from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
 from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.what_if import parse_what_if
 from tests.support.builders import make_node, make_pod_info
 
@@ -67,6 +70,31 @@ def test_added_nodes_run_the_pods_of_daemon_sets() -> None:
 
     assert {full.pods[name].node for name in "ab"} == {""}
     assert {freed.pods[name].node for name in "ab"} == {"", "n-new-0"}
+
+
+def test_a_node_may_be_replaced_by_others_like_it() -> None:
+    """While it exists; the pods that ran on it go to them."""
+    events = [pod("x", "m"), pod("y", "m"), pod("a", "n"), pod("b", "n"), pod("c"), pod("d")]
+    gone = [ObjectGone("nodes", "", "n", "n"), pod("e")]
+
+    found = placed("add=n:2,remove=n", *events)
+    later = placed("remove=n,add=n:2", *gone, *events)
+
+    assert sorted(found.pods[name].node for name in "abcd") == ["n-new-0"] * 2 + ["n-new-1"] * 2
+    assert {later.pods[name].node for name in "abcd"} == {""}
+
+
+def test_a_node_is_not_added_twice() -> None:
+    """Which number counts would be a guess."""
+    with pytest.raises(InputError, match=r"^--what-if .*: node n is given twice$"):
+        parse_what_if("add=n:1,add=n:2")
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """No table could have it."""
+    for text in ("add=\udcff:1", "remove=\udcff"):
+        with pytest.raises(InputError, match=r"expected add=NODE:COUNT or remove=PATTERN, found"):
+            parse_what_if(text)
 
 
 def test_a_pod_that_was_recorded_pending_is_the_same_pod() -> None:

@@ -1,10 +1,15 @@
 """Which claim, or disk, of a pod keeps it from which nodes."""
 
+from collections.abc import Iterable, Sequence
+
+import pytest
+
 from scheduler.api.storage import CSISource
 from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource, Volume
+from scheduler.kernel.volumes import obstacles
 from scheduler.kernel.volumes.attachments import OVER_LIMIT
 from scheduler.kernel.volumes.decision import REASONS
-from scheduler.kernel.volumes.disks import DISK_TAKEN
+from scheduler.kernel.volumes.disks import DISK_TAKEN, Disk, disks_of
 from scheduler.kernel.volumes.in_use import CLAIM_IN_USE
 from scheduler.kernel.volumes.obstacles import (
     MAX_NODES,
@@ -105,6 +110,25 @@ def test_a_disk_names_some_of_those_who_have_it() -> None:
     )
 
     assert found == (ClaimObstacle("", "d", DISK_TAKEN, 2, ("n0", "n1"), pods=names),)
+
+
+def test_a_disk_on_every_node_costs_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of its holders are named, so not all of them are looked at."""
+    disk = Volume(name="d", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol-1"))
+    nodes = [make_node(f"n{i:02}") for i in range(40)]
+    running = [make_pod_info(f"r{i:02}", node_name=f"n{i:02}", volumes=(disk,)) for i in range(40)]
+    looks: list[object] = []
+
+    def counted(volumes: Iterable[Volume]) -> Sequence[Disk]:
+        looks.append(volumes)
+        return disks_of(volumes)
+
+    monkeypatch.setattr(obstacles, "disks_of", counted)
+    pod = make_pod_info("p", volumes=(disk,))
+    [found] = claim_obstacles(pod, make_catalog(), cluster_of(nodes, running))
+
+    assert (found.nodes, found.pods) == (40, tuple(f"default/r{i:02}" for i in range(MAX_PODS)))
+    assert len(looks) <= 2 * MAX_PODS
 
 
 def test_a_pod_without_volumes_has_no_obstacles() -> None:

@@ -1,7 +1,7 @@
 {{/* The labels by which pods are selected, of every object as well. */}}
 {{- define "stowage.labels" -}}
 app.kubernetes.io/component: scheduler
-app.kubernetes.io/name: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* What the daemon is given as its configuration. */}}

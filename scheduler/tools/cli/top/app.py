@@ -19,6 +19,7 @@ from scheduler.observability.visible import visible
 from scheduler.tools.cli.explain_text import PodReport, print_report
 from scheduler.tools.cli.top.sources import TopSource
 from scheduler.tools.cli.top.view import Cell, View, view_of
+from scheduler.tools.offline.likeness import likeness_of
 
 REFRESH_SECONDS: Final = 1.0
 STEP_SECONDS: Final = 5.0
@@ -140,6 +141,7 @@ class TopApp(App[None]):
 
     def _explained(self, pods: tuple[PodInfo, ...]) -> str:
         engine, profiles, pod = self._source.engine, self._source.profiles, pods[0]
+        likeness = likeness_of(engine, pod)
         explainer = Explainer(engine, profiles.framework_of)
         answer = explainer.explain(pod, Depth.CHANGES)
         report = PodReport(
@@ -150,7 +152,7 @@ class TopApp(App[None]):
             explainer.reasons,
             (),
             _TOP_NODES,
-            [other.key for other in pods[1:]],
+            [other.key for other in pods[1:] if likeness_of(engine, other) == likeness],
         )
         with redirect_stdout(StringIO()) as text:
             print_report(report)

@@ -12,7 +12,7 @@ from scheduler.observability import logs
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.live import ClusterAddress, check_lists
-from scheduler.tools.cli.options import cluster_options
+from scheduler.tools.cli.options import cluster_options, command
 from scheduler.tools.cli.recordings import RecordedSource
 from scheduler.tools.cli.sources import InputSource, instance_option
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, TopSource
@@ -24,7 +24,7 @@ NOT_INSTALLED = (
 )
 
 
-@click.command(context_settings={"max_content_width": 100})
+@command()
 @cluster_options("The cluster to watch; as kubectl finds it.")
 @click.option(
     "--config",

@@ -17,9 +17,9 @@ from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.kernel.engine.failure import UNSCHEDULABLE
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
-from scheduler.kernel.queue import SchedulingQueue
+from scheduler.kernel.queue import GATED, SchedulingQueue
 from scheduler.tools.offline.cluster import Profiles
-from scheduler.tools.offline.resource_claims import what_claims_are
+from scheduler.tools.offline.likeness import likeness_of
 from scheduler.tools.offline.utilisation import NO_ZONE, ZONE_KEY
 
 RATE_SECONDS: Final = 10.0
@@ -156,14 +156,20 @@ def _queue(queue: SchedulingQueue) -> dict[str, int]:
 
 def _by_condition(queue: SchedulingQueue) -> dict[str, int]:
     """Count another scheduler's pods by part of its queue, inferred from their conditions."""
-    gated = queue.counts().gated
-    pods = queue.pending_pods()
+    pods = _waiting_pods(queue)
+    places = (queue.place_of(pod.uid) for pod in pods)
+    gated = sum(place is not None and place.name == GATED for place in places)
     tried = sum(
         each.type == POD_SCHEDULED and each.reason == UNSCHEDULABLE
         for pod in pods
         for each in pod.pod.status.conditions
     )
     return {"active": len(pods) - tried - gated, "unschedulable": tried, "gated": gated}
+
+
+def _waiting_pods(queue: SchedulingQueue) -> list[PodInfo]:
+    """Return the pods that wait for a node; no scheduler places a pod that is being deleted."""
+    return [pod for pod in queue.pending_pods() if not pod.is_terminating]
 
 
 def _zones(engine: Engine) -> dict[str, tuple[Cell, ...]]:
@@ -197,8 +203,8 @@ def _devices(engine: Engine) -> tuple[tuple[DeviceShare, ...], int]:
 def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
     """Group waiting pods by reason; equal pods are judged once."""
     kinds: dict[Hashable, list[PodInfo]] = {}
-    for pod in engine.core.queue.pending_pods():
-        kinds.setdefault(_judgement_key(engine, pod), []).append(pod)
+    for pod in _waiting_pods(engine.core.queue):
+        kinds.setdefault(likeness_of(engine, pod), []).append(pod)
     explainer = Explainer(engine, profiles.framework_of)
     by_message: dict[str, list[PodInfo]] = {}
     frequent = sorted(kinds.values(), key=len, reverse=True)
@@ -207,16 +213,6 @@ def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
         by_message.setdefault(message, []).extend(pods)
     found = [WaitingRow(message, tuple(pods)) for message, pods in _merged(by_message).items()]
     return tuple(sorted(found, key=lambda each: -len(each.pods)))
-
-
-def _judgement_key(engine: Engine, pod: PodInfo) -> Hashable:
-    """Return a key of the values, besides the pod's name, that decide about it."""
-    claims = tuple(
-        each.persistent_volume_claim.claim_name
-        for each in pod.pod.volumes
-        if each.persistent_volume_claim is not None
-    )
-    return pod.kind, claims, what_claims_are(engine, pod)
 
 
 def _merged(by_message: dict[str, list[PodInfo]]) -> dict[str, list[PodInfo]]:
