@@ -70,6 +70,7 @@ class DefaultSpreadConstraint(TopologySpreadConstraint, frozen=True, forbid_unkn
     max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
+    min_domains: Int32 | None = None
 
 
 class PluginArgs(ConfigStruct, frozen=True):

@@ -32,6 +32,7 @@ from scheduler.config.walker import not_among, shown
 
 _PERCENT_MAX: Final = 100
 _SCORE_MAX: Final = 10
+_INT32: Final = (-(2**31), 2**31 - 1)
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
@@ -222,6 +223,7 @@ def _node_affinity(args: NodeAffinityArgs, path: Path, problems: Problems) -> No
         _node_selector_term(term, (*place, i), problems)
     place = (*path, "preferredDuringSchedulingIgnoredDuringExecution")
     for i, weighted in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+        check_range(weighted.weight, *_INT32, (*place, i, "weight"), problems)
         if weighted.weight:
             _node_selector_term(weighted.preference, (*place, i, "preference"), problems)
 

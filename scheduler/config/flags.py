@@ -8,6 +8,8 @@ Source: `kube-scheduler --help`, 1.36.3.
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from scheduler.config.duration import EXPECTED as DURATION_EXPECTED, parse_duration
@@ -45,10 +47,10 @@ def _int(least: int, most: int) -> Callable[[str], int]:
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise FlagError(f'expected a number, got "{text}"') from None
+    with suppress(ValueError):
+        if isfinite(value := float(text)):
+            return value
+    raise FlagError(f'expected a number, got "{text}"')
 
 
 def _duration(text: str) -> float:
@@ -79,10 +81,6 @@ def _choice(*choices: str) -> Callable[[str], str]:
     return parse
 
 
-_COMPONENT: Final = "kube"
-"""The component whose gates these are; it may stand before a name, with a colon."""
-
-
 def parse_feature_gates(text: str) -> tuple[str, ...]:
     """Parse settings of feature gates; return `Name=true` or `Name=false`, without a component.
 
@@ -93,13 +91,13 @@ def parse_feature_gates(text: str) -> tuple[str, ...]:
     for gate in _list(text):
         component, colon, setting = gate.rpartition(":")
         name, equals, value = map(str.strip, setting.partition("="))
-        if not (name and equals) or (colon and component.strip() != _COMPONENT):
+        if not (name and equals) or (colon and component.strip() != "kube"):
             raise FlagError(f'expected Name=true or Name=false, got "{gate}"')
-        setting = f"{name}={str(_bool(value)).lower()}"
+        is_on = _bool(value)
         if name not in DEFAULTS:
             guess = did_you_mean(name, DEFAULTS)
             raise FlagError(f'kube-scheduler 1.36 has no feature gate "{name}"{guess}')
-        settings.append(setting)
+        settings.append(f"{name}={str(is_on).lower()}")
     return tuple(settings)
 
 

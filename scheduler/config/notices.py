@@ -15,6 +15,7 @@ from scheduler.config.plugin_sets import BEHIND_GATES, IN_TREE, named_in_vain
 from scheduler.config.problems import Problem, render_path
 from scheduler.config.types import (
     ClientConnectionConfiguration,
+    Extender,
     ExtensionPoint,
     KubeSchedulerConfiguration,
 )
@@ -97,6 +98,7 @@ def not_in_effect(
     for i, profile in enumerate(config.profiles):
         for place, name in named_in_vain(profile, known, ("profiles", i)):
             yield f'{render_path(place)}: no effect, there is no plugin "{name}"'
+    yield from _tls_in_vain(config.extenders)
     if config.delay_cache_until_active:
         yield (
             "delayCacheUntilActive has no effect: a standby always keeps its cache warm, so that "
@@ -110,3 +112,14 @@ def not_in_effect(
         yield (
             "clientConnection.contentType and acceptContentTypes have no effect: requests are JSON"
         )
+
+
+def _tls_in_vain(extenders: Iterable[Extender]) -> Iterator[str]:
+    for i, extender in enumerate(extenders):
+        is_plain = extender.url_prefix.lower().startswith("http:")
+        for field, is_set in (
+            ("enableHTTPS", extender.enable_https),
+            ("tlsConfig", extender.tls_config is not None),
+        ):
+            if is_set and is_plain:
+                yield f"extenders[{i}].{field} has no effect: urlPrefix is http, not https"

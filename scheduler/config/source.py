@@ -29,6 +29,7 @@ _MAX_DEPTH = 100
 _TOO_DEEP = "not readable: lists and mappings are nested too deeply"
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
 _MERGE = "<<"
 _PLAIN = "plain"
@@ -85,6 +86,8 @@ def parse(text: str | bytes, problems: Problems) -> Value:
         return None if node is None else _Reader(lines, problems).value(node, ())
     except yaml.MarkedYAMLError as error:
         _add_syntax_error(error, problems, lines)
+    except yaml.reader.ReaderError as error:
+        _add_reader_error(error, text, problems, lines)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problems.add((), f"not readable as text: {' '.join(str(error).split())}")
     except RecursionError:
@@ -150,6 +153,15 @@ def _add_syntax_error(
     problems.add((), f"not valid YAML{column}: {message}{hint}")
 
 
+def _add_reader_error(
+    error: yaml.reader.ReaderError, text: str | bytes, problems: Problems, lines: dict[Path, int]
+) -> None:
+    before = text[: error.position]
+    lines[()] = (before if isinstance(before, bytes) else before.encode()).count(b"\n") + 1
+    message = f"expected a text in UTF-8: {error.reason}, at position {error.position} of the file"
+    problems.add((), message)
+
+
 class _Reader:
     """Converts composed YAML nodes to values."""
 
@@ -161,7 +173,11 @@ class _Reader:
     def value(self, node: yaml.Node, path: Path) -> Value:
         self._lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, yaml.ScalarNode):
-            return _scalar(node)
+            value = _scalar(node)
+            if isinstance(value, float) and not isfinite(value):
+                told = f"expected a value that JSON has, got {node.value}; quote it if it is a text"
+                self._problems.add(path, told)
+            return value
         if id(node) in self._open:
             self._problems.add(path, "an alias must not contain itself")
             return None
@@ -229,7 +245,7 @@ def _resolve(text: str) -> Value:
     plain = text.replace("_", "")
     if text[0] != "_" and _FLOAT.fullmatch(plain) and isfinite(float(plain)):
         return float(plain)
-    return text
+    return float(text.replace(".", "")) if _NOT_FINITE.fullmatch(text) else text
 
 
 def _int(text: str) -> int:

@@ -259,9 +259,10 @@ class _Walker:
         return seconds
 
     def _enum(self, choices: type[Enum], value: Value, path: Path) -> Enum:
+        for choice in choices:
+            if type(choice.value) is type(value) and choice.value == value:
+                return choice
         known = [str(choice.value) for choice in choices]
-        if isinstance(value, str) and value in known:
-            return choices(value)
         self._problems.add(path, not_among(value, known, self._problems))
         return next(iter(choices))
 

@@ -68,22 +68,24 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, str) else value
 
 
-def _foreign(value: object) -> object:
+def _foreign(value: Any, described: mi.Type) -> object:  # noqa: PLR0911 - one line per kind of type
     """Return arguments of an out-of-tree plugin, with empty values: these may not be defaults."""
-    if isinstance(value, tuple | list):
-        return [_foreign(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _foreign(item) for key, item in value.items()}
-    if not isinstance(value, msgspec.Struct):
-        return _plain(value)
-    described = cast("mi.StructType", mi.type_info(type(value)))
-    written: dict[str, object] = {}
-    for field in described.fields:
-        item = getattr(value, field.name)
-        if item is not None:
-            is_duration = _is_duration(field.type)
-            written[field.encode_name] = format_duration(item) if is_duration else _foreign(item)
-    return written
+    match described:
+        case mi.UnionType(types=types):
+            return _foreign(value, next(t for t in types if not isinstance(t, mi.NoneType)))
+        case mi.Metadata(extra=extra) if extra == DURATION.extra:
+            return format_duration(value)
+        case mi.Metadata(type=inner):
+            return _foreign(value, inner)
+        case mi.VarTupleType(item_type=inner) | mi.ListType(item_type=inner):
+            return [_foreign(item, inner) for item in value]
+        case mi.DictType(value_type=inner):
+            return {key: _foreign(item, inner) for key, item in value.items()}
+        case mi.StructType(fields=fields):
+            found = ((field, getattr(value, field.name)) for field in fields)
+            return {f.encode_name: _foreign(item, f.type) for f, item in found if item is not None}
+        case _:
+            return _plain(value)
 
 
 def _struct(value: msgspec.Struct) -> dict[str, object]:
@@ -95,7 +97,7 @@ def _struct(value: msgspec.Struct) -> dict[str, object]:
     for field in filter(is_written, described.fields):
         item = getattr(value, field.name)
         if isinstance(value, PluginConfig) and _is_foreign(item):
-            result[field.encode_name] = _foreign(item)
+            result[field.encode_name] = _foreign(item, mi.type_info(type(item)))
             continue
         unset_weight = isinstance(value, PluginEntry) and item == 0
         if item in _EMPTY or unset_weight:

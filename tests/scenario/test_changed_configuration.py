@@ -243,7 +243,7 @@ def test_what_is_read_once_is_refused(file: Path) -> None:
 
         message = logs[0]["err"]
         assert (
-            "leaderElection.leaderElect: cannot change without a restart: False is in " in message
+            "leaderElection.leaderElect: cannot change without a restart: false is in " in message
         )
         assert "leaderElection.leaseDuration: cannot change" in message
         assert world.daemon.reloader.in_force.profiles[0].plugin_config != PACKING["pluginConfig"]

@@ -49,6 +49,35 @@ def with_flags(command: str, *flags: str) -> Words:
     return words
 
 
+def plugin(folder: Path, _: int) -> list[str]:
+    """A daemon with a plugin that cannot be built."""
+    path = folder / "config.yaml"
+    enabled = {"enabled": [{"name": "Broken"}]}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(folder / "kubeconfig")},
+        "profiles": [{"schedulerName": "a", "plugins": {"filter": enabled}}],
+    }
+    path.write_text(yaml.safe_dump(document))
+    return ["run", f"--config={path}", "--secure-port=0"]
+
+
+def install_broken_plugin(packages: Path) -> None:
+    """A package as pip installs it."""
+    info = packages / "broken_plugin-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[stowage.plugins]\nBroken = broken_plugin:Broken\n")
+    (packages / "broken_plugin.py").write_text(
+        "from scheduler.plugin import SUCCESS, NodeFilterPlugin\n"
+        "class Broken(NodeFilterPlugin):\n"
+        "    NAME = 'Broken'\n"
+        "    def __init__(self, args, handle): raise ValueError('no racks')\n"
+        "    def filter(self, state, pod, node): return SUCCESS\n"
+    )
+
+
 STARTS: dict[str, tuple[Words, str]] = {
     "no kubeconfig": (lambda *_: ["run", "--kubeconfig=/none"], "the file does not exist"),
     "no configuration": (lambda *_: ["run", "--config=/none"], "/none: cannot be read"),
@@ -59,6 +88,10 @@ STARTS: dict[str, tuple[Words, str]] = {
     "certificate of an extender": (
         extender(certData=HELLO, keyData=HELLO),
         "extenders[0].tlsConfig: client certificate data with key data: expected a PEM",
+    ),
+    "plugin": (
+        plugin,
+        'profile \\"a\\": plugin \\"Broken\\" cannot be built: ValueError: no racks',
     ),
     "port": (with_flags("run", "--secure-port={port}"), "--secure-port={port}: cannot be listened"),
     "certificate": (
@@ -106,6 +139,9 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Outcome
     """How each start ended, and the port that was taken."""
     folders = {name: tmp_path_factory.mktemp("start") for name in STARTS}
     ended: dict[str, tuple[Outcome, int]] = {}
+    packages = tmp_path_factory.mktemp("packages")
+    install_broken_plugin(packages)
+    path = os.pathsep.join([str(packages), *filter(None, [os.environ.get("PYTHONPATH")])])
 
     async def story(world: World) -> None:
         with socket.socket() as taken:
@@ -118,7 +154,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Outcome
                 starts[name] = make(folders[name], port)
             process = await asyncio.create_subprocess_exec(
                 sys.executable, *words_of(starts), stdout=asyncio.subprocess.PIPE,
-                env={**os.environ, **VARIABLES},
+                env={**os.environ, **VARIABLES, "PYTHONPATH": path},
             )  # fmt: skip
             async with asyncio.timeout(LIMIT_SECONDS * len(starts)):
                 printed, _ = await process.communicate()

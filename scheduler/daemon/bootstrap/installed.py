@@ -177,7 +177,11 @@ def _args_type(name: str, plugin: type[Plugin]) -> type[msgspec.Struct] | None:
         return None
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         raise PluginLoadError(f'plugin "{name}": ARGS: expected a msgspec.Struct, got {kind!r}')
-    field = unreadable(kind)
+    try:
+        field = unreadable(kind)
+    except Exception as problem:
+        told = f"of a type that arguments cannot have: {type(problem).__name__}: {problem}"
+        raise PluginLoadError(f'plugin "{name}": ARGS: {told}') from problem
     if field is not None:
         raise PluginLoadError(
             f'plugin "{name}": ARGS: {field} is of a type that arguments cannot have; expected '

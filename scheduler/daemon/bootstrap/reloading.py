@@ -17,6 +17,7 @@ from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError, Path as Place, Problem
 from scheduler.config.source import read_file
 from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.walker import shown
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap.configuration import read_configuration
 from scheduler.daemon.bootstrap.measuring import counted
@@ -209,6 +210,5 @@ def _differences(before: Any, now: Any, place: Place) -> Iterator[Problem]:
         for name in sorted(before.keys() | now.keys()):
             yield from _differences(before.get(name), now.get(name), (*place, name))
     elif before != now:
-        yield Problem(
-            place, f"cannot change without a restart: {before} is in force, the file says {now}"
-        )
+        told = f"{shown(before)} is in force, the file says {shown(now)}"
+        yield Problem(place, f"cannot change without a restart: {told}")

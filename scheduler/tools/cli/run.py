@@ -13,7 +13,7 @@ from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_yaml
-from scheduler.daemon.bootstrap import out_of_tree_plugins
+from scheduler.daemon.bootstrap import PluginLoadError, out_of_tree_plugins
 from scheduler.daemon.bootstrap.configuration import read_configuration
 from scheduler.daemon.bootstrap.recording import RecordError
 from scheduler.daemon.bootstrap.run import run_daemon
@@ -28,8 +28,14 @@ from scheduler.tools.cli.version import this_version
 
 _FAILED: Final = 1
 _BAD_INPUT: Final = 2
-_REFUSED_STARTS: Final = (ConfigError, ConnectionConfigError, RecordError, ServingError)
-"""Errors in what the command was given: flags, and the files that they name."""
+_REFUSED_STARTS: Final = (
+    ConfigError,
+    ConnectionConfigError,
+    PluginLoadError,
+    RecordError,
+    ServingError,
+)
+"""Errors in what the command was given: flags, and the files and plugins that they name."""
 
 
 def _print_version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
@@ -59,7 +65,7 @@ def run(options: RunOptions) -> None:
     SIGTERM drains: no further pod is taken, binds in flight end, the exit status is 0; a second one
     does not wait for them. SIGUSR2 compares cache and queue with the API server and logs both. The
     exit status is 1 when the lease is lost or nothing was drained. It is 2 when a flag, a file that
-    it names, the configuration or the kubeconfig cannot be used.
+    it names, the configuration, a plugin in it, or the kubeconfig cannot be used.
     """
     try:
         sys.exit(_run(options))

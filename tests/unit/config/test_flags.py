@@ -136,6 +136,7 @@ def test_flags_are_read_as_pflag_reads_them(
         pytest.param(["--logging-format=xml"], 'one of text, json, got "xml"', id="log format"),
         pytest.param(["--tls-min-version=1.2"], "VersionTLS12", id="TLS version"),
         pytest.param(["--kube-api-qps=fast"], 'a number, got "fast"', id="number"),
+        pytest.param(["--kube-api-qps=nan"], 'a number, got "nan"', id="no number"),
         pytest.param(["--feature-gates=Mine"], 'Name=false, got "Mine"', id="gate"),
         pytest.param(
             ["--feature-gates=NodeSwap=1,B=x"], 'true or false, got "x"', id="gate's value"

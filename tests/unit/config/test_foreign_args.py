@@ -1,6 +1,6 @@
 """Arguments of out-of-tree plugins are read as strictly as those of the in-tree ones."""
 
-from enum import Enum, StrEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -25,6 +25,11 @@ class Level(Enum):
     LOW = "low"
 
 
+class Tier(IntEnum):
+    ONE = 1
+    TWO = 2
+
+
 class Part(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
@@ -36,7 +41,10 @@ class MineArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     limits: dict[str, int] = {}
     mode: Mode = Mode.FAST
     level: Level = Level.LOW
+    tier: Tier = Tier.ONE
     patience: Seconds = 60.0
+    delays: tuple[Seconds, ...] = (0.5,)
+    waits: dict[str, Seconds | None] = {}
     most: int | None = None
     more: Annotated[int, msgspec.Meta(gt=1)] = 2
     names: list[Annotated[str, msgspec.Meta(pattern="^[a-z]+$")]] = []
@@ -79,7 +87,10 @@ WRITTEN = {
     "parts": [{"name": "a", "share": 1}, {"name": ""}],
     "limits": {"x": 3},
     "mode": "slow",
+    "tier": 2,
     "patience": "1m30s",
+    "delays": ["2s", "1m0s"],
+    "waits": {"a": "250ms"},
     "most": 7,
 }
 
@@ -93,7 +104,10 @@ def test_arguments_of_every_kind() -> None:
         parts=[Part("a", 1.0), Part("")],
         limits={"x": 3},
         mode=Mode.SLOW,
+        tier=Tier.TWO,
         patience=90.0,
+        delays=(2.0, 60.0),
+        waits={"a": 0.25},
         most=7,
     )
 
@@ -109,6 +123,7 @@ def test_what_is_in_effect_reads_back(args: Any) -> None:
     [told] = [c for c in to_object(config)["profiles"][0]["pluginConfig"] if c["name"] == "Mine"]
     assert told["args"]["label"] == ("" if args else "default")
     assert told["args"]["patience"] == ("1m30s" if args else "1m0s")
+    assert told["args"]["delays"] == (["2s", "1m0s"] if args else ["500ms"])
 
 
 @pytest.mark.parametrize(
@@ -123,6 +138,10 @@ def test_what_is_in_effect_reads_back(args: Any) -> None:
             id="several at once",
         ),
         pytest.param({"label": 3}, [".label: expected a text"], id="type"),
+        pytest.param(
+            {"tier": "1"}, ['.tier: expected one of 1, 2, got "1"'], id="text of a number"
+        ),
+        pytest.param({"tier": True}, [".tier: expected one of 1, 2, got true"], id="no number"),
         pytest.param(
             {"parts": [{"share": 2}]},
             [".parts[0].name: required", ".parts[0].share: expected 1 or less, got 2"],
@@ -203,6 +222,14 @@ class Odd(msgspec.Struct):
     parts: list[set[int]]
 
 
+class Tangled(msgspec.Struct):
+    parts: list["Tangled"]
+
+
+class Wide(msgspec.Struct):
+    part: Part | Odd
+
+
 def plugin_with(args_type: Any) -> type[PostBindPlugin]:
     class Other(Mine):
         NAME = "Mine"
@@ -221,6 +248,8 @@ def test_a_plugin_that_must_be_told_something() -> None:
     ("args_type", "message"),
     [
         (Odd, r"ARGS: parts\[\] is of a type that arguments cannot have"),
+        (Tangled, "ARGS: of a type that arguments cannot have: RecursionError"),
+        (Wide, "ARGS: of a type that arguments cannot have: TypeError"),
         (int | str, "ARGS: expected a msgspec.Struct"),
         (dict, "ARGS: expected a msgspec.Struct"),
     ],

@@ -236,6 +236,10 @@ def test_notices_name_what_has_no_effect() -> None:
             "delayCacheUntilActive": True,
             "parallelism": 4,
             "clientConnection": {"contentType": "application/cbor"},
+            "extenders": [
+                {"urlPrefix": "http://x", "enableHTTPS": True, "tlsConfig": {"insecure": True}},
+                {"urlPrefix": "https://x", "enableHTTPS": True, "tlsConfig": {"insecure": True}},
+            ],
             "profiles": [
                 {
                     "plugins": {"score": {"disabled": [{"name": "*"}, {"name": "OldOne"}]}},
@@ -251,6 +255,8 @@ def test_notices_name_what_has_no_effect() -> None:
     assert [notice.split()[0] for notice in notices] == [
         "profiles[0].plugins.score.disabled[1].name:",
         "profiles[0].pluginConfig[0].name:",
+        "extenders[0].enableHTTPS",
+        "extenders[0].tlsConfig",
         "delayCacheUntilActive",
         "parallelism",
         "clientConnection.contentType",

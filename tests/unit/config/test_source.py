@@ -60,10 +60,12 @@ def test_an_alias_is_a_copy() -> None:
     [
         pytest.param("a: &x [*x]", "an alias must not contain itself", id="endless"),
         pytest.param("<<: 5", '"<<" must name a mapping', id="merging a number"),
+        pytest.param("a: -.inf", "expected a value that JSON has, got -.inf; ", id="infinite"),
+        pytest.param("a: .NaN", "expected a value that JSON has, got .NaN; ", id="no number"),
         pytest.param("? [a]\n: b", "a field name must be a text", id="list as field name"),
         pytest.param("a: 1\na: 2", "given twice, first in line 1; keep one of them", id="twice"),
-        pytest.param(b"\xff\xff", "not readable as text: ", id="no UTF-8"),
-        pytest.param("a: \x01", "not readable as text: ", id="control character"),
+        pytest.param(b"\xff\xff", "expected a text in UTF-8: ", id="no UTF-8"),
+        pytest.param("a: \x01", "expected a text in UTF-8: ", id="control character"),
     ],
 )
 def test_what_cannot_be_read(text: str | bytes, message: str) -> None:
@@ -73,6 +75,18 @@ def test_what_cannot_be_read(text: str | bytes, message: str) -> None:
     parse(text, problems)
 
     assert [p.message[: len(message)] for p in problems] == [message]
+
+
+@pytest.mark.parametrize("text", [b"a: b\nc: \x01", "a: b\nc: é".encode("latin-1")])
+def test_what_is_no_text_has_its_line(text: bytes) -> None:
+    """Which the editor shows; nothing of Python's names for it."""
+    problems = Problems()
+
+    parse(text, problems)
+
+    [problem] = problems
+    assert str(problem).startswith("line 2: expected a text in UTF-8: ")
+    assert "string" not in problem.message
 
 
 def test_many_aliases_of_little_are_read() -> None:
