@@ -97,8 +97,8 @@ def from_grid(
 ) -> list[CandidateConfig]:
     """Return a candidate for each combination of the values in a grid file.
 
-    `recorded` are the configurations of the recordings; if the file names none, the first one is
-    varied, and `note` is called with a sentence if others differ.
+    If the file names no configuration, the first of `recorded`, those of the recordings, is varied.
+    If others differ, `note` is called with a sentence.
 
     Raises:
         InputError: the file cannot be read, or has too many points.
