@@ -822,7 +822,7 @@ def test_a_damaged_file_is_one_clear_message(tmp_path: Path, damage: Any, messag
 
 def test_a_recording_may_end_or_turn_to_zeros_at_any_byte(tmp_path: Path) -> None:
     """As after a kill, and after a power loss: what is whole before is read."""
-    record(tmp_path, 3)
+    record(tmp_path, 2)
     [path] = tmp_path.iterdir()
     data, records = path.read_bytes(), list(Recording([path]))
     begin = len(MAGIC) + len(block(Writer.header(HEADER)))
