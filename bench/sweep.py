@@ -152,7 +152,7 @@ def tasks_of(directory: Path, count: int) -> list[Task]:
     sizes = tuple(recording.sizes.values())
     return [
         Task(candidate, paths, recording.header.recording, sizes)
-        for candidate in from_grid(grid, recording.header.configuration)
+        for candidate in from_grid(grid, [recording.header.configuration])
     ]
 
 

@@ -82,6 +82,22 @@ def test_a_file_that_cannot_be_written_ends_the_start() -> None:
     play(story)
 
 
+def test_a_table_is_not_appended_to(tmp_path: Path) -> None:
+    """No reader of Parquet would take it afterwards."""
+    table = tmp_path / "rows.parquet"
+
+    async def story(world: World) -> None:
+        with pytest.raises(RecordError) as problem:
+            await world.start_daemon(decisions=str(table))
+        assert str(problem.value) == (
+            f"--decisions {table}: expected a name for lines of JSON; "
+            "`stowage replay` writes Parquet"
+        )
+
+    play(story)
+    assert not table.exists()
+
+
 def test_a_pipe_is_refused_with_what_was_expected(tmp_path: Path) -> None:
     """As /dev/stdout is one for a program that reads it."""
     pipe = tmp_path / "pipe"

@@ -15,7 +15,7 @@ from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.daemon.recording.decision_log import DecisionLog, RotatedFile, to_standard_output
-from scheduler.daemon.recording.decisions import Rows
+from scheduler.daemon.recording.decisions import PARQUET, Rows
 from scheduler.daemon.recording.directory import DirectoryRecorder
 from scheduler.daemon.recording.files import SUFFIX, part_name
 from scheduler.daemon.recording.flight import FlightRecorder
@@ -165,6 +165,9 @@ def _decision_log(
 ) -> DecisionLog | None:
     if not file:
         return None
+    if file.endswith(PARQUET):
+        told = "expected a name for lines of JSON; `stowage replay` writes Parquet"
+        raise RecordError(f"--decisions {file}: {told}")
     try:
         write = to_standard_output if file == "-" else RotatedFile(Path(file))
     except OSError as problem:

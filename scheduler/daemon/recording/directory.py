@@ -65,7 +65,13 @@ class DirectoryRecorder:
         """See `scheduler.daemon.driver.driver.EventLog`."""
         if not self._is_open:
             return
-        self._writer.write(self._lines, event, now, instructions)
+        before = len(self._lines)
+        try:
+            self._writer.write(self._lines, event, now, instructions)
+        except BaseException:
+            # Such as a lack of memory: what is recorded so far must remain readable.
+            del self._lines[before:]
+            raise
         is_due = type(event) is Tick and now - self._flushed_at >= FLUSH_SECONDS
         if is_due or len(self._lines) >= BLOCK_BYTES:
             self._flushed_at = now

@@ -141,6 +141,15 @@ def named_recording(paths: Sequence[Path]) -> Recording:
     return recording
 
 
+def is_recording(path: Path) -> bool:
+    """Whether a file begins like a recording, damaged or not."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
 def part_name(header: Header) -> str:
     """Return the file name of a part."""
     return f"{header.recording}-{header.part:04}{SUFFIX}"

@@ -1,6 +1,6 @@
 """Opens the recordings that commands name: files, a directory, or a daemon."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from math import ceil
@@ -77,7 +77,7 @@ def _time_text(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def until(recording: Recording, moment: str | None) -> Iterator[Record]:
+def until(recording: Recording, moment: str | None) -> Generator[Record, None, None]:
     """Return the records up to a time; all of them for None.
 
     Prints a note if the recording ends before that time.
@@ -90,7 +90,7 @@ def until(recording: Recording, moment: str | None) -> Iterator[Record]:
     return _until(recording, moment, seconds_at(recording, moment))
 
 
-def _until(recording: Recording, moment: str, seconds: float) -> Iterator[Record]:
+def _until(recording: Recording, moment: str, seconds: float) -> Generator[Record, None, None]:
     header = recording.header
     end, last = header.clock + seconds, header.clock
     for record in recording:

@@ -12,6 +12,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.daemon.recording.decisions import row_file
+from scheduler.daemon.recording.files import is_recording
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.daemon.recording.replay import (
     Difference,
@@ -119,19 +120,23 @@ def replay(  # noqa: PLR0913 - one argument per option
     try:
         recording = recording_at(paths, moment)
         header = recording.header
+        asked = None
+        if config_file is not None or plugins:
+            asked = configured(header, config_file, plugins)
         with (
+            # A replay that differs leaves records unread, in a file that is open.
+            closing(until(recording, moment)) as asked_records,
+            # After all refusals: the table of an earlier replay is overwritten.
             _outcomes(table, header) as take_outcome,
             shown_progress("replaying") as progress,
-            # A replay that differs leaves records unread, in a file that is open.
             closing(
                 with_progress(
-                    ((recording.share, record) for record in until(recording, moment)),
+                    ((recording.share, record) for record in asked_records),
                     no_progress if dump else progress,
                 )
             ) as records,
         ):
-            if config_file is not None or plugins:
-                asked = configured(header, config_file, plugins)
+            if asked is not None:
                 _compare(header, records, asked, output, take_outcome)
                 return
             replay = _Replay(header, output, take_outcome)
@@ -172,6 +177,8 @@ def _outcomes(table: Path | None, header: Header) -> Iterator[TakeOutcome | None
         return
     if not header.is_complete:
         raise InputError("--decisions: the recording does not begin at the start")
+    if is_recording(table):
+        raise InputError(f"--decisions {table}: this is a recording; expected a file to write")
     rows = row_file(table, header)
     try:
         yield rows.take

@@ -215,7 +215,7 @@ def _candidates(
     if directory is not None:
         found += from_directory(directory)
     if grid is not None:
-        found += from_grid(grid, recordings[0].header.configuration)
+        found += from_grid(grid, [each.header.configuration for each in recordings], print_note)
     counts = Counter(candidate.name for candidate in found)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise InputError(f"several configurations are called {twice[0]}")

@@ -1,6 +1,6 @@
 """Reads the configurations of a sweep: the files of a directory, or the points of a grid."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -90,10 +90,15 @@ def _text_of(path: Path) -> str:
         raise InputError(f"--configs {path}: not a text in UTF-8") from problem
 
 
-def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[CandidateConfig]:
+def from_grid(
+    file: Path,
+    recorded: Sequence[Mapping[str, Any]],
+    note: Callable[[str], object] = lambda _: None,
+) -> list[CandidateConfig]:
     """Return a candidate for each combination of the values in a grid file.
 
-    `recorded` is the configuration to vary if the file names none.
+    If the file names no configuration, the first of `recorded`, those of the recordings, is varied.
+    If others differ, `note` is called with a sentence.
 
     Raises:
         InputError: the file cannot be read, or has too many points.
@@ -101,7 +106,11 @@ def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[CandidateConfig]:
     """
     about = f"--grid {file}"
     grid = _read_grid(file, about)
-    base = _document(file.parent / grid.configuration, about) if grid.configuration else recorded
+    base = _document(file.parent / grid.configuration, about) if grid.configuration else recorded[0]
+    if not grid.configuration and any(each != base for each in recorded):
+        note(
+            f"{about}: it varies the configuration of the first recording; others had another one."
+        )
     axes = [*_weights(grid, about), *_args(grid, about)]
     if not axes:
         raise InputError(f"{about}: expected weights or args with values to try, found none")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from scheduler.tools.offline.reading import InputError
@@ -38,7 +39,8 @@ def write_pictures(standings: Sequence[Standing], directory: Path, recorded: str
     figure = _figure(standings, recorded)
     drawing, picture = io.StringIO(), io.BytesIO()
     # No date and no random ids, so that equal results make equal files.
-    figure.savefig(drawing, format="svg", metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "stowage"}):
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
     figure.savefig(picture, format="png", dpi=144, metadata={"Software": None})
     page = _page(standings, drawing.getvalue(), recorded)
     written = [directory / PNG, directory / PAGE]

@@ -119,6 +119,42 @@ def test_a_name_in_several_namespaces_is_refused(tmp_path: Path) -> None:
     assert (meant.exit_code, "b/web" in meant.stdout) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--config", "no.yaml", "no.yaml: cannot be read"),
+        ("--plugin", "no:no", "--plugin no:no: cannot be imported"),
+        ("--at", "x", "--at x: expected seconds"),
+    ],
+)
+def test_a_replay_that_is_refused_keeps_the_table(
+    tmp_path: Path, option: str, value: str, told: str
+) -> None:
+    """It may be of an earlier replay, which took long."""
+    events = [ObjectSet("nodes", make_node("n"))]
+    path = written(tmp_path / "r.recording", make_header(configuration=CONFIGURATION), events)
+    table = tmp_path / "rows.jsonl"
+    table.write_text("rows")
+
+    refused = stowage("replay", path, "--decisions", table, option, value)
+
+    assert (refused.exit_code, told in refused.stderr) == (2, True)
+    assert table.read_text() == "rows"
+
+
+def test_a_recording_is_no_table_to_write(tmp_path: Path) -> None:
+    """As if the name of the table was forgotten before names of recordings."""
+    header = make_header(configuration=CONFIGURATION)
+    one, other = (written(tmp_path / f"{name}.recording", header, [Tick()]) for name in "ab")
+    before = one.read_bytes()
+
+    refused = stowage("replay", "--decisions", one, other)
+
+    assert refused.exit_code == 2
+    assert f"--decisions {one}: this is a recording; expected a file to write" in refused.stderr
+    assert one.read_bytes() == before
+
+
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_explain_asks_no_extender_about_a_recording(tmp_path: Path, is_recorded: bool) -> None:
     """A recording lacks the fields that an extender needs; a note says that none was asked."""

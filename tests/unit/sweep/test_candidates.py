@@ -20,7 +20,7 @@ MANY = list(range(1000))
 def grid(folder: Path, text: str, recorded: dict[str, Any] = RECORDED) -> list[CandidateConfig]:
     file = folder / "grid.yaml"
     file.write_text(text)
-    return from_grid(file, recorded)
+    return from_grid(file, [recorded])
 
 
 def read(candidate: CandidateConfig) -> KubeSchedulerConfiguration:
@@ -68,6 +68,24 @@ def test_points_of_a_grid_do_not_change_each_other(tmp_path: Path) -> None:
     assert str(RECORDED) == before
     assert score_weights(found[0])["ImageLocality"] == 3
     assert score_weights(found[0])["TaintToleration"] == 3
+
+
+def test_recordings_of_several_configurations_are_told(tmp_path: Path) -> None:
+    """Unless the grid names the one to vary."""
+    (tmp_path / "base.yaml").write_text(f"{HEAD}profiles: [{{schedulerName: stowage}}]\n")
+    (tmp_path / "grid.yaml").write_text("weights: {ImageLocality: [9]}")
+    (tmp_path / "named.yaml").write_text(
+        "{configuration: base.yaml, weights: {ImageLocality: [9]}}"
+    )
+    other, notes = {**RECORDED, "parallelism": 3}, list[str]()
+
+    from_grid(tmp_path / "grid.yaml", [RECORDED, RECORDED], notes.append)
+    from_grid(tmp_path / "named.yaml", [RECORDED, other], notes.append)
+    assert notes == []
+    from_grid(tmp_path / "grid.yaml", [RECORDED, other], notes.append)
+
+    [note] = notes
+    assert note.startswith(f"--grid {tmp_path}/grid.yaml: it varies the configuration of the first")
 
 
 def test_a_grid_starts_from_the_file_that_it_names(tmp_path: Path) -> None:

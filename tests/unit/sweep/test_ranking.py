@@ -42,6 +42,16 @@ def test_a_picture_shows_names_as_they_are(tmp_path: Path, name: str) -> None:
     assert page.count(f"<!-- {name} -->") == 2
 
 
+def test_equal_results_make_equal_pictures(tmp_path: Path) -> None:
+    """So two sweeps can be compared by their files."""
+    ranking = ranked([row("a", 1, 9), row("b", 9, 1)])
+    first, second = [
+        [file.read_bytes() for file in write_pictures(ranking, tmp_path, "a")] for _ in range(2)
+    ]
+
+    assert first == second
+
+
 def test_a_candidate_that_leaves_pods_pending_is_no_bargain() -> None:
     """Few nodes are easy for those that place little."""
     [first, second] = ranked([row("lazy", 1, 1, placed=5), row("good", 1, 3)])
