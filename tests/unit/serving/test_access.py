@@ -132,6 +132,30 @@ def test_answers_of_the_api_server_count_for_a_while() -> None:
     _tell(story)
 
 
+def test_each_kind_of_answer_counts_for_as_long_as_its_flag_says() -> None:
+    """A right that is withdrawn ends with the time for a yes, whatever that for a no is."""
+    operator, nobody = ((name, "/metrics", "get") for name in ("operator", "nobody"))
+
+    async def story(instance: Instance) -> None:
+        asked = []
+        for seconds in (0, 2, 3, 5):
+            instance.clock.advance(seconds)
+            instance.reviews.asked.clear()
+            for token in ("operator-token", "nobody-token"):
+                await instance.get("/metrics", token)
+            asked.append(list(instance.reviews.asked))
+
+        everything = ["operator-token", operator, "nobody-token", nobody]
+        assert asked == [everything, [nobody], [operator, nobody], everything]
+
+    _tell(
+        story,
+        authorization_webhook_cache_unauthorized_ttl=1.0,
+        authorization_webhook_cache_authorized_ttl=4.0,
+        authentication_token_webhook_cache_ttl=9.0,
+    )
+
+
 def test_the_api_server_is_asked_once_for_callers_at_the_same_time() -> None:
     """A scrape of several replicas of Prometheus is one review."""
 
