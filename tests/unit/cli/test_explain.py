@@ -665,6 +665,29 @@ def test_a_pod_with_a_node_is_told_why_there(cluster: str) -> None:
     ) in output
 
 
+def test_a_pod_with_a_node_is_told_as_such_whatever_rejects_it(tmp_path: Path) -> None:
+    """Its claim is gone, but it runs."""
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}
+    pod = pod_manifest("runs", nodeName="a", volumes=[volume], nominated="b")
+    file = write_list(tmp_path / "c.json", node_manifest("a"), node_manifest("b"), pod)
+
+    told = run("runs", "-f", file).stdout
+
+    assert "  Is on a. Placed again now it would be rejected by VolumeRestrictions on all 2" in told
+    assert "is nominated" not in told
+
+
+def test_nothing_is_said_of_the_nominated_node_of_a_gated_pod(tmp_path: Path) -> None:
+    """No node was looked at."""
+    gated = pod_manifest("p", schedulingGates=[{"name": "later"}], nominated="a")
+    file = write_list(tmp_path / "c.json", node_manifest("a"), gated)
+
+    told = run("p", "-f", file).stdout
+
+    assert "  Held back by SchedulingGates before any node is looked at" in told
+    assert "does not fit there" not in told
+
+
 def test_a_pod_with_a_node_is_told_beside_an_equal_one_that_waits(tmp_path: Path) -> None:
     """Both are asked for; one answer is not that of the other."""
     pods = [pod_manifest("waits"), pod_manifest("runs", nodeName="a")]
