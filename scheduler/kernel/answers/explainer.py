@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.assumed import assumed_on
+from scheduler.kernel.answers.claims import claims_in_the_way
 from scheduler.kernel.answers.cluster_changes import nodes_for_all
 from scheduler.kernel.answers.devices import devices_taken
 from scheduler.kernel.answers.edits import AddNodes
@@ -58,8 +59,6 @@ from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.steps import finished
 from scheduler.kernel.plugins.default_preemption import MESSAGE_PREFIX
 from scheduler.kernel.snapshot import Snapshot
-from scheduler.kernel.volumes.catalog import VolumeCatalog
-from scheduler.kernel.volumes.obstacles import ClaimObstacle, claim_obstacles
 
 _TRIALS_FOR_ALL: Final = 1024
 """Filter runs at most to place equal pods one by one; more pods get no answer."""
@@ -250,7 +249,8 @@ class Explainer:
             )
             if not results.refused:
                 summary = self._whys.add(summary, depth, framework, pod, found, snapshot, nominated)
-        summary = replace(summary, claims=self._claims(pod, snapshot) or UNSET)
+        claims = claims_in_the_way(framework, pod, self._core.states, snapshot)
+        summary = replace(summary, claims=claims or UNSET)
         if found.verdicts is None:
             return PodVerdict(replace(summary, pre_filter=rejection_of(found.pre_filter)))
         scored = results.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
@@ -270,10 +270,6 @@ class Explainer:
         return replace(
             judgement, summary=replace(summary, placed=_current_placement(judgement, node_name))
         )
-
-    def _claims(self, pod: PodInfo, snapshot: Snapshot) -> tuple[ClaimObstacle, ...]:
-        catalog = self._core.states.known(VolumeCatalog)
-        return () if catalog is None else claim_obstacles(pod, catalog, snapshot)
 
     def _with_devices(
         self, scored: Scored, framework: Framework, found: Feasibility, snapshot: Snapshot

@@ -330,6 +330,41 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
     ]
 
 
+def test_a_claim_is_no_obstacle_to_a_profile_without_the_plugin(tmp_path: Path) -> None:
+    """The pod fits; nothing else may be said of its volume."""
+    zone = "topology.kubernetes.io/zone"
+    volume = {
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv-1", "labels": {zone: "b"}},
+        "spec": {},
+    }
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "pv-1"},
+    }
+    pod = pod_manifest("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    node = node_manifest("n", labels={zone: "a"})
+    file = write_list(tmp_path / "c.json", node, volume, claim, pod)
+    plugins = {"multiPoint": {"disabled": [{"name": "VolumeZone"}]}}
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"schedulerName": "stowage", "plugins": plugins}],
+            }
+        )
+    )
+
+    with_it, without = run("-f", file).stdout, run("-f", file, "--config", str(config)).stdout
+
+    assert "Claim data (volume pv-1): node(s) had no available volume zone, on 1 node: n" in with_it
+    assert "Fits on 1 of 1 nodes; goes to n." in without
+    assert "Claim data" not in without
+
+
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 
 
