@@ -325,3 +325,23 @@ def test_what_is_bundled_is_what_was_published() -> None:
     assert len(rows) == 2
     for name, checksum in rows:
         assert sha256((AXE.parent / name).read_bytes()).hexdigest() == checksum
+
+
+def test_a_page_that_cannot_be_saved_says_why(chromium: Browser, files: str) -> None:
+    """No file is written then; the browser itself notes what the server answered."""
+    context = chromium.new_context()
+    page = context.new_page()
+    saved: list[object] = []
+    page.on("download", saved.append)
+    page.route(
+        "**/api/saved",
+        lambda route: route.fulfill(
+            status=413, content_type="application/json", body='{"error": "too large"}'
+        ),
+    )
+    drawn(page, f"{files}/")
+    page.get_by_role("button", name="Save page").click()
+
+    expect(page.get_by_role("alert")).to_have_text("The page was not saved: too large")
+    context.close()
+    assert saved == []

@@ -2,10 +2,11 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -76,6 +77,8 @@ class LiveExplainer:
             scheduling_state = scheduling_state_of(
                 pod, self._engine, self._when, leading=self._is_leading()
             )
+            row_of = self._engine.core.snapshot.table.row_of
+            unknown = [name for name in question.nodes if name not in row_of]
             told = replace(
                 judgement, summary=replace(judgement.summary, scheduling_state=scheduling_state)
             )
@@ -84,9 +87,9 @@ class LiveExplainer:
                 told = await self._with_changes(told, asked)
             if question.estimate and attempt is None:
                 told = await self._with_estimate(told, pod)
-            if question.nodes or question.all_nodes:
-                return b'{"pods":[%b]}\n' % told.json(question.nodes)
-            return b'{"pods":[%b]}\n' % told.short_json()
+            is_long = bool(question.nodes) or question.all_nodes
+            pod_json = told.json(question.nodes) if is_long else told.short_json()
+            return b'{"pods":[%b]%b}\n' % (pod_json, _warnings(unknown))
 
     async def _with_changes(self, judged: PodVerdict, pod: PodInfo) -> PodVerdict:
         """Return the answer with the changes that would make the pod fit, in many short steps."""
@@ -119,6 +122,12 @@ class LiveExplainer:
         frameworks = self._engine.core.frameworks
         own = frameworks.get(pod.spec.scheduler_name)
         return next(iter(frameworks.values())) if own is None else own
+
+
+def _warnings(unknown_nodes: Sequence[str]) -> bytes:
+    """Return the field `warnings` of the answer, about nodes that do not exist; or nothing."""
+    texts = [f"there is no node {name}" for name in unknown_nodes]
+    return b',"warnings":' + msgspec.json.encode(texts) if texts else b""
 
 
 async def _step_by_step(steps: Steps[_T]) -> _T:

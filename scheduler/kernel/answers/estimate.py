@@ -6,6 +6,7 @@ for the second step. All checks together search for a node at most `MOST_LOOKS` 
 pods are ignored, although one of them may take the room first.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -302,12 +303,12 @@ def _moment(time: float, now: float) -> str:
 
 def _named(ends: Sequence[_Ending]) -> str:
     """Return the controllers of the pods, those that end last first, and the source of each end."""
-    about: dict[str, list[_Ending]] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for each in reversed(ends):
         owner = each.pod.controller
         kind, name = ("pod", each.pod.name) if owner is None else (owner.kind, owner.name)
-        about.setdefault(f"{kind} {each.pod.namespace}/{name}", []).append(each)
-    names = [f"{name} ({_pods(len(same))}{_known_by(same[0].end)})" for name, same in about.items()]
+        counts[f"{kind} {each.pod.namespace}/{name}", _known_by(each.end)] += 1
+    names = [f"{name} ({_pods(count)}{known_by})" for (name, known_by), count in counts.items()]
     more = len(names) - _NAMES_TOLD
     listed = ", ".join(names[:_NAMES_TOLD])
     return f"{listed} and {more} more" if more > 0 else listed

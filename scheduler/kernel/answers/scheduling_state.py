@@ -50,6 +50,7 @@ def scheduling_state_of(
             nominated_node=nominated,
             held_by=tuple(Hold(plugin, when(deadline)) for plugin, deadline in holds),
             message=attempt.doubt.message,
+            group=group_standing(pod, engine),
             story=story,
         )
     if pod.is_terminating and not pod.node_name:

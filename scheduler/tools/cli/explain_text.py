@@ -158,10 +158,12 @@ def verdict(report: PodReport) -> str:  # noqa: PLR0911 - one case per verdict
         return f"A plugin failed: {answer.error}"
     if answer.pre_enqueue is not None:
         reasons = ", ".join(answer.pre_enqueue.reasons)
-        return f"Held back by {answer.pre_enqueue.plugin} before any node is looked at: {reasons}"
+        held = f"held back by {answer.pre_enqueue.plugin} before any node is looked at: {reasons}"
+        return _as_a_whole(answer, held)
     if answer.pre_filter is not None:
         by = f" by {answer.pre_filter.plugin}" if answer.pre_filter.plugin else ""
-        return f"Rejected{by} on all {report.num_all_nodes} nodes at once: {answer.message}"
+        told = f"rejected{by} on all {report.num_all_nodes} nodes at once: {answer.message}"
+        return _as_a_whole(answer, told)
     best = best_nodes(answer)
     if isinstance(answer.placed, CurrentPlacement):
         return _placed(answer.placed, len(best), report.num_all_nodes)
@@ -179,6 +181,13 @@ def verdict(report: PodReport) -> str:  # noqa: PLR0911 - one case per verdict
     ties = [node.node for node in best if node.total == best[0].total]
     goes = f"goes to {ties[0]}" if len(ties) == 1 else f"goes to one of {_names(ties)} (a tie)"
     return f"{fits}; {goes}."
+
+
+def _as_a_whole(answer: PodAnswer, told: str) -> str:
+    """Say what becomes of the pod, whatever the node; of one with a node, what would become."""
+    if isinstance(answer.placed, CurrentPlacement):
+        return f"Is on {answer.placed.node}. Placed again now it would be {told}"
+    return f"{told[0].upper()}{told[1:]}"
 
 
 def _placed(placed: CurrentPlacement, fitting: int, num_all_nodes: int) -> str:
@@ -203,7 +212,7 @@ def _placed(placed: CurrentPlacement, fitting: int, num_all_nodes: int) -> str:
 def remarks(report: PodReport) -> Iterator[str]:
     """Yield further sentences about the pod as a whole."""
     nominated = report.pod.pod.status.nominated_node_name
-    if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
+    if nominated and _fails_on(nominated, report.answer):
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
     if report.group is not None:
         yield f"Member of pod group {report.group.group}: {report.group.text}"
@@ -220,6 +229,13 @@ def remarks(report: PodReport) -> Iterator[str]:
     yield from map(_claim, report.answer.claims or ())
     yield from map(foreign_text, report.answer.foreign or ())
     yield from map(kept_text, report.answer.kept or ())
+
+
+def _fails_on(node: str, answer: PodAnswer) -> bool:
+    """Return whether a pending pod was judged, and does not fit on a node."""
+    is_judged = bool(answer.nodes) or answer.pre_filter is not None
+    is_pending = not isinstance(answer.placed, CurrentPlacement)
+    return is_judged and is_pending and not any(n.node == node for n in best_nodes(answer))
 
 
 def _preempting(found: Preempting) -> str:

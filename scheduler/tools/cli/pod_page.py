@@ -111,6 +111,10 @@ class PodPage(_Wire, frozen=True):
         more = len(others) - _OTHERS_SHOWN
         told = f"It stands for {len(others)} more like it: {named}"
         told += f" and {more} more." if more > 0 else "."
+        return self.with_remark(told)
+
+    def with_remark(self, told: str) -> "PodPage":
+        """Return the page with another remark, before the others."""
         words = msgspec.structs.replace(self.words, remarks=[told, *self.words.remarks])
         return msgspec.structs.replace(self, words=words)
 

@@ -43,11 +43,21 @@ class Watched(msgspec.Struct, frozen=True):
 
     def notice(self, now: float) -> str:
         """Return how the known objects differ from the cluster; empty if they should not."""
+        for task in self.tasks:
+            if task.done() and not task.cancelled() and (problem := task.exception()) is not None:
+                return f"out of date, no longer watched: {_first_of(problem)!r}"
         if missing := self.informers.unsynced:
             return f"waiting for {', '.join(missing)}"
         if blind := self.informers.blind(now):
             return f"out of date, without a watch of {', '.join(blind)}"
         return ""
+
+
+def _first_of(problem: BaseException) -> BaseException:
+    """Return an error itself, or the first one of a group."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    return problem
 
 
 @asynccontextmanager

@@ -6,12 +6,14 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from scheduler.api.pods import PodInfo
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.kernel.answers.waiting_model import StoryEntry
 
 _MOST: Final = 200
+_POD: Final = "Pod"
 _SECONDS: Final = 5.0
 
 
@@ -20,7 +22,9 @@ class _Read(msgspec.Struct, rename="camel", frozen=True):
 
 
 class _Named(_Read, frozen=True):
+    kind: str | None = None
     name: str | None = None
+    uid: str | None = None
     creation_timestamp: str | None = None
 
 
@@ -47,11 +51,11 @@ class _Events(_Read, frozen=True):
 _decoder: Final = msgspec.json.Decoder(_Events)
 
 
-async def past_of(
-    session: ApiSession, namespace: str, name: str
-) -> tuple[list[StoryEntry], tuple[str, ...]]:
+async def past_of(session: ApiSession, pod: PodInfo) -> tuple[list[StoryEntry], tuple[str, ...]]:
     """Return the events about a pod by time, and a notice if they cannot be read."""
-    query = urlencode({"fieldSelector": f"involvedObject.name={name}", "limit": _MOST})
+    namespace = pod.namespace
+    selector = f"involvedObject.kind={_POD},involvedObject.name={pod.name}"
+    query = urlencode({"fieldSelector": selector, "limit": _MOST})
     path = f"/api/v1/namespaces/{quote(namespace)}/events?{query}"
     try:
         answer = await session.request("GET", path, timeout=_SECONDS)
@@ -62,8 +66,17 @@ async def past_of(
         events = _decoder.decode(answer.body).items or ()
     except UNREADABLE as problem:
         return [], (f"Events of {namespace} cannot be read: {problem}",)
-    about = [each for each in events if each.involved_object.name == name]
+    about = [each for each in events if _is_about(pod, each.involved_object)]
     return sorted(map(_entry, about), key=lambda entry: entry.time), ()
+
+
+def _is_about(pod: PodInfo, involved: _Named) -> bool:
+    """Return whether an event is about this pod, not an earlier one or another kind of its name."""
+    if involved.name != pod.name or involved.kind not in (None, "", _POD):
+        return False
+    # Of a static pod, the kubelet has a UID of its own.
+    is_static = pod.controller is not None and pod.controller.kind == "Node"
+    return is_static or involved.uid in (None, "", pod.uid)
 
 
 def _entry(event: _Event) -> StoryEntry:

@@ -237,7 +237,9 @@ class ClusterScene(Scene):
 
     @override
     def objects(self) -> ClusterObjects:
-        return objects_for(self.profiles, self._objects)
+        found = objects_for(self.profiles, self._objects)
+        found.warnings += [self.missing] if self.missing else []
+        return found
 
     @override
     def pods(self) -> Iterable[PodInfo]:

@@ -59,6 +59,8 @@ _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/sv
 _JSON: Final = "application/json"
 _LINES: Final = "application/x-ndjson"
 _SAMPLE_SECONDS: Final = 1.0
+_LAST_ANSWER_SECONDS: Final = 0.5
+"""Time that an answer may still take when the console ends."""
 _NAMES: Final = frozenset({"localhost"})
 _HEADERS: Final = {
     "Content-Security-Policy": POLICY,
@@ -137,7 +139,9 @@ class Console:
                 web.post("/api/saved", self._saved),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=_LAST_ANSWER_SECONDS
+        )
 
     async def start(self, host: str, port: int) -> str:
         """Begin to listen, for port 0 on a free port; return the address.
@@ -249,10 +253,9 @@ class Console:
 
     async def _explain(self, request: web.Request) -> web.Response:
         name = request.query.get("pod", "")
-        page = await self._ask(request, lambda scene: pod_of(scene, name))
+        pod, page = await self._ask(request, lambda scene: pod_of(scene, name))
         if self._session is not None:
-            pod: str = msgspec.json.decode(page.pods[0])["pod"]
-            page = with_past(page, *await past_of(self._session, *pod.split("/")))
+            page = with_past(page, *await past_of(self._session, pod))
         return _json(page)
 
     async def _saved(self, request: web.Request) -> web.Response:

@@ -201,19 +201,22 @@ def pods_of(scene: Scene, text: str, node: str) -> FoundPods:
     return FoundPods(len(found), tuple(first))
 
 
-def pod_of(scene: Scene, name: str) -> PodPage:
+def pod_of(scene: Scene, name: str) -> tuple[PodInfo, PodPage]:
     """Build the page of one pod, given as namespace/name, or as a unique name.
 
     Raises:
-        InputError: there is no such pod.
+        InputError: there is no such pod, or it is being deleted.
     """
     pods = list(scene.pods())
     matching = [pod for pod in pods if name == pod.key] or [p for p in pods if name == p.name]
     if len(matching) > 1:
         raise InputError(f"{name}: there is one in each of {_namespaces(matching)}")
     if not matching:
-        raise InputError(f"{name}: there is no such pod, or it has ended")
+        notice = f". {scene.missing}" if scene.missing else ""
+        raise InputError(f"{name}: there is no such pod, or it has ended{notice}")
     [pod] = matching
+    if pod.is_terminating:
+        raise InputError(f"{name}: it is being deleted")
     unserved = partial(unserved_name, served_names(pods, scene.profiles))
     explainer = Explainer(
         scene.engine,
@@ -230,7 +233,8 @@ def pod_of(scene: Scene, name: str) -> PodPage:
         scene.engine.core.snapshot.table.count,
         _group_of(scene, explainer, pod),
     )
-    return pod_page(report, judgement, scene.time(), state=scene.state(pod))
+    page = pod_page(report, judgement, scene.time(), state=scene.state(pod))
+    return pod, page.with_remark(scene.missing) if scene.missing else page
 
 
 def _group_of(scene: Scene, explainer: Explainer, pod: PodInfo) -> GroupStanding | None:

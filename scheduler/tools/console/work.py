@@ -7,8 +7,11 @@ their own engine; they end early when the page is closed.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
-from typing import Final, TypeVar
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -34,18 +37,54 @@ class ProgressUpdate(msgspec.Struct, frozen=True):
     left: float | None
 
 
+class _ShortWorker:
+    """Runs tasks one after another in a thread that does not outlive the program."""
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]]] = SimpleQueue()
+        # No pool: the interpreter waits at its end for the tasks of pools.
+        Thread(target=self._run, name="console-engine", daemon=True).start()
+
+    async def run(self, task: Callable[[], _T]) -> _T:
+        """Run a task, and return its result; a caller that is cancelled before it begins has none.
+
+        Raises:
+            Exception: the task has raised it.
+        """
+        future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        self._tasks.put((future, task))
+        return await future
+
+    def _run(self) -> None:
+        while True:
+            future, task = self._tasks.get()
+            if future.cancelled():
+                continue
+            try:
+                settle = partial(future.set_result, task())
+            except Exception as problem:  # noqa: BLE001 - the caller raises it
+                settle = partial(future.set_exception, problem)
+            with suppress(RuntimeError):  # The loop is closed: the console has ended.
+                future.get_loop().call_soon_threadsafe(_settled, future, settle)
+
+
+def _settled(future: "asyncio.Future[Any]", settle: Callable[[], None]) -> None:
+    if not future.done():
+        settle()
+
+
 class Work:
-    """Both kinds of workers; `close` waits until all tasks have ended."""
+    """Both kinds of workers; `close` waits until the long tasks have ended."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
-        self._short = ThreadPoolExecutor(1, "console-engine")
+        self._short = _ShortWorker()
         self._long = ThreadPoolExecutor(_LONG_AT_ONCE, "console-long")
         self._stops: set[Event] = set()
 
     async def short(self, task: Callable[[], _T]) -> _T:
         """Run a task that may use the scene, and return its result."""
-        return await asyncio.get_running_loop().run_in_executor(self._short, task)
+        return await self._short.run(task)
 
     async def long(self, task: Callable[[Progress], _T]) -> AsyncIterator[ProgressUpdate | _T]:
         """Yield the progress of a task repeatedly, and finally its result.
@@ -76,8 +115,7 @@ class Work:
             self._stops.discard(stop)
 
     def close(self) -> None:
-        """Stop running tasks, and wait until they have ended."""
+        """Stop the long tasks, and wait until they have ended."""
         for stop in self._stops:
             stop.set()
         self._long.shutdown(cancel_futures=True)
-        self._short.shutdown(cancel_futures=True)

@@ -125,7 +125,8 @@ def what_if(
         if not each.node
     ]
     homeless += _left_to_others(cluster, was_on)
-    lost += [before[victim] for victim in victims if victim in before]
+    # A victim that waited before is among the placements.
+    lost += [before[victim] for victim in victims if was_on.get(victim)]
     homeless += [
         Homeless(pod.key, NOBODY_MAKES_IT, pod.node_name) for pod in lost if pod.controller is None
     ]

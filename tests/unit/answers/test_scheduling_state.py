@@ -3,7 +3,7 @@
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
 from scheduler.kernel.answers.waiting_model import GroupStanding
-from tests.unit.engine.gangs import NO_GROUP, Gangs
+from tests.unit.engine.gangs import NO_GROUP, Gangs, HoldsOne
 
 
 def standing(driven: Gangs, pod: PodInfo) -> GroupStanding | None:
@@ -56,6 +56,19 @@ def test_it_says_how_many_of_how_many_fit() -> None:
     lacking = driven.message(pods[2])
     text = f"2 of 3 fit; the first of the others: {lacking}"
     assert found == GroupStanding("default/g", text, 3, tried=3, placed=2, lacking=lacking)
+
+
+def test_a_member_on_its_way_is_one_of_its_group_still() -> None:
+    """A Permit plugin holds one; another is being bound."""
+    driven = Gangs(2, HoldsOne("g0"))
+    driven.group(least=2)
+    pods = driven.members(2)
+    driven.run()
+
+    found = [scheduling_state_of(pod, driven.engine, str, leading=True) for pod in pods]
+
+    assert [each.place for each in found] == ["held", "binding"]
+    assert [each.group and each.group.text for each in found] == ["2 of 2 fit", "2 of 2 fit"]
 
 
 def test_a_member_with_a_node_says_whether_its_gang_is_whole() -> None:

@@ -138,6 +138,18 @@ def test_a_verdict_is_about_the_latest_cluster() -> None:
     assert "changes" not in told["pods"][0]
 
 
+def test_a_node_that_does_not_exist_is_told() -> None:
+    """Beside the nodes that do."""
+    engine, waiting = _cluster()
+    explainer = LiveExplainer(engine, {waiting.key: waiting}, lambda: True, FakeClock())
+    told = json.loads(
+        asyncio.run(explainer.explain(DebugQuery(waiting.key, nodes=["n1", "n-1"]))) or b""
+    )
+
+    assert [node["node"] for node in told["pods"][0]["nodes"]] == ["n1"]
+    assert told["warnings"] == ["there is no node n-1"]
+
+
 def test_a_pod_that_fits_meanwhile_needs_no_changes() -> None:
     """A node came after the verdict and before the search."""
 

@@ -330,6 +330,41 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
     ]
 
 
+def test_a_claim_is_no_obstacle_to_a_profile_without_the_plugin(tmp_path: Path) -> None:
+    """The pod fits; nothing else may be said of its volume."""
+    zone = "topology.kubernetes.io/zone"
+    volume = {
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv-1", "labels": {zone: "b"}},
+        "spec": {},
+    }
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "pv-1"},
+    }
+    pod = pod_manifest("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    node = node_manifest("n", labels={zone: "a"})
+    file = write_list(tmp_path / "c.json", node, volume, claim, pod)
+    plugins = {"multiPoint": {"disabled": [{"name": "VolumeZone"}]}}
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"schedulerName": "stowage", "plugins": plugins}],
+            }
+        )
+    )
+
+    with_it, without = run("-f", file).stdout, run("-f", file, "--config", str(config)).stdout
+
+    assert "Claim data (volume pv-1): node(s) had no available volume zone, on 1 node: n" in with_it
+    assert "Fits on 1 of 1 nodes; goes to n." in without
+    assert "Claim data" not in without
+
+
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 
 
@@ -663,6 +698,29 @@ def test_a_pod_with_a_node_is_told_why_there(cluster: str) -> None:
         "Is on small. Placed again now it would fit on 2 of 4 nodes; small is number 2 (415), 27 "
         "behind big (442): NodeResourcesFit -18, NodeResourcesBalancedAllocation -9.\n"
     ) in output
+
+
+def test_a_pod_with_a_node_is_told_as_such_whatever_rejects_it(tmp_path: Path) -> None:
+    """Its claim is gone, but it runs."""
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}
+    pod = pod_manifest("runs", nodeName="a", volumes=[volume], nominated="b")
+    file = write_list(tmp_path / "c.json", node_manifest("a"), node_manifest("b"), pod)
+
+    told = run("runs", "-f", file).stdout
+
+    assert "  Is on a. Placed again now it would be rejected by VolumeRestrictions on all 2" in told
+    assert "is nominated" not in told
+
+
+def test_nothing_is_said_of_the_nominated_node_of_a_gated_pod(tmp_path: Path) -> None:
+    """No node was looked at."""
+    gated = pod_manifest("p", schedulingGates=[{"name": "later"}], nominated="a")
+    file = write_list(tmp_path / "c.json", node_manifest("a"), gated)
+
+    told = run("p", "-f", file).stdout
+
+    assert "  Held back by SchedulingGates before any node is looked at" in told
+    assert "does not fit there" not in told
 
 
 def test_a_pod_with_a_node_is_told_beside_an_equal_one_that_waits(tmp_path: Path) -> None:

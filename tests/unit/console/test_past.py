@@ -6,9 +6,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from scheduler.api.objects import OwnerReference
 from scheduler.daemon.client.session import ApiSession
 from scheduler.kernel.answers.waiting_model import StoryEntry
 from scheduler.tools.console.past import past_of
+from tests.support.builders import make_pod_info
 
 
 class _Answer(msgspec.Struct):
@@ -25,8 +27,9 @@ class _Session:
         return self._answer
 
 
-def _past(body: bytes) -> tuple[list[StoryEntry], tuple[str, ...]]:
-    return asyncio.run(past_of(cast("ApiSession", _Session(body)), "team", "web"))
+def _past(body: bytes, **fields: Any) -> tuple[list[StoryEntry], tuple[str, ...]]:
+    pod = make_pod_info("web", namespace="team", uid="its-uid", **fields)
+    return asyncio.run(past_of(cast("ApiSession", _Session(body)), pod))
 
 
 def test_events_are_told_by_time_however_they_were_written() -> None:
@@ -50,6 +53,25 @@ def test_events_are_told_by_time_however_they_were_written() -> None:
         ("Series", "m (x7)"),
     ]
     assert notices == ()
+
+
+def test_events_of_others_of_its_name_are_no_past() -> None:
+    """Another kind, and the pod before it; the kubelet has a UID of its own for a static pod."""
+
+    def event(told: str, **involved: str) -> dict[str, Any]:
+        return {"involvedObject": {"name": "web", **involved}, "reason": told}
+
+    items = [
+        event("Created", kind="StatefulSet", uid="its-uid"),
+        event("Killed", kind="Pod", uid="uid-of-the-last-one"),
+        event("Pulled", kind="Pod", uid="its-uid"),
+    ]
+    body = msgspec.json.encode({"items": items})
+    node = OwnerReference("Node", "n", "uid-of-n", controller=True)
+
+    assert [entry.what for entry in _past(body)[0]] == ["Pulled"]
+    static, _ = _past(body, owner_references=[node])
+    assert [entry.what for entry in static] == ["Killed", "Pulled"]
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"items": [{"count": "x"}]}', b"\xff"])

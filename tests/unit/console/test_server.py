@@ -3,14 +3,22 @@
 import asyncio
 import json
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from aiohttp import ClientError
 from click.testing import CliRunner
 
+from scheduler.clock import SystemClock
 from scheduler.config.feature_gates import POD_GROUPS
+from scheduler.kernel.engine.events import ObjectSet
 from scheduler.tools.cli.explain import explain
 from scheduler.tools.cli.what_if import what_if
+from scheduler.tools.console import server
+from scheduler.tools.console.scenes import ClusterScene
+from scheduler.tools.offline.cluster import Profiles
+from tests.support.builders import make_pod_info
 from tests.support.console import JSON, lines, scene_of, serving
 from tests.support.device_manifests import class_manifest, slice_manifest
 from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
@@ -200,6 +208,61 @@ def test_what_cannot_be_answered_is_said(path: str, told: str) -> None:
 
     assert status == 422
     assert told in answer["error"]
+
+
+def test_a_pod_that_is_being_deleted_is_not_judged() -> None:
+    """As the command refuses it: no scheduler places it."""
+    going = pod_manifest("going")
+    going["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z"
+
+    status, answer = get("/api/explain?pod=going", *NODES, going)
+
+    assert (status, answer["error"]) == (422, "going: it is being deleted")
+
+
+def test_pages_of_a_cluster_that_is_not_known_say_so() -> None:
+    """Its first lists are not complete: a pod may be missing, or a node on which it would fit."""
+    scene = ClusterScene(Profiles(None), SystemClock())
+    scene.submit(ObjectSet("pods", make_pod_info("p", scheduler_name="stowage")))
+    told = "The cluster: waiting for everything."
+
+    async def ask() -> tuple[Any, Any, Any]:
+        async with serving(scene) as (url, client):
+            async with client.get(f"{url}/api/explain?pod=other") as answer:
+                missing = await answer.json()
+            async with client.get(f"{url}/api/explain?pod=p") as answer:
+                page = await answer.json()
+            data = json.dumps({"delete": ["pod/p"]})
+            async with client.post(f"{url}/api/what-if", data=data, headers=JSON) as answer:
+                return missing, page, (await lines(answer))[-1]
+
+    missing, page, what_if = asyncio.run(ask())
+    assert missing["error"] == f"other: there is no such pod, or it has ended. {told}"
+    assert page["words"]["remarks"][0] == told
+    assert told in what_if["result"]["warnings"]
+
+
+def test_the_end_waits_for_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for one that is being computed."""
+    begun, may_end, has_ended = Event(), Event(), Event()
+
+    def slow(_: object) -> None:
+        begun.set()
+        may_end.wait(20)
+        has_ended.set()
+
+    monkeypatch.setattr(server, "now_of", slow)
+
+    async def ask() -> bool:
+        async with serving(scene_of(*NODES)) as (url, client):
+            asking = asyncio.create_task(client.get(f"{url}/api/now"))
+            await asyncio.to_thread(begun.wait, 20)
+        with pytest.raises(ClientError):
+            await asking
+        return has_ended.is_set()
+
+    assert not asyncio.run(ask())
+    may_end.set()
 
 
 def test_a_name_that_several_pods_have_is_asked_for_in_full() -> None:

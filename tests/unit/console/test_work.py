@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator
 from threading import Event
 from typing import Any, cast
 
+import pytest
+
 from scheduler.tools.console.work import ProgressUpdate, Work
 from scheduler.tools.offline.progress import Progress
 from tests.support.clock import FakeClock
@@ -77,3 +79,45 @@ def test_a_short_question_is_answered_beside_a_long_one() -> None:
         return answer if is_waiting else ""
 
     assert asyncio.run(ask()) == "short"
+
+
+def test_the_end_waits_for_no_short_question() -> None:
+    """A thread cannot be stopped; Ctrl-C ends the program all the same."""
+    may_end, has_ended = Event(), Event()
+
+    def task() -> None:
+        may_end.wait(10)
+        has_ended.set()
+
+    async def ask() -> bool:
+        work = Work(FakeClock())
+        asking = asyncio.create_task(work.short(task))
+        await asyncio.sleep(0.01)
+        work.close()
+        asking.cancel()
+        return has_ended.is_set()
+
+    assert not asyncio.run(ask())
+    may_end.set()
+
+
+def test_a_short_question_may_fail_and_the_next_one_is_answered() -> None:
+    """Its error is that of the question; one whose page has gone is not begun."""
+    begun: list[str] = []
+
+    async def ask() -> str:
+        work = Work(FakeClock())
+        may_end = Event()
+        first = asyncio.create_task(work.short(lambda: may_end.wait(10)))
+        gone = asyncio.create_task(work.short(lambda: begun.append("gone")))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.sleep(0.01)
+        may_end.set()
+        await first
+        with pytest.raises(ZeroDivisionError):
+            await work.short(lambda: 1 // 0)
+        return await work.short(lambda: "answer")
+
+    assert asyncio.run(ask()) == "answer"
+    assert begun == []

@@ -147,6 +147,22 @@ def test_a_victim_that_is_made_again_looks_for_a_place_as_well() -> None:
 # --- other changes --------------------------------------------------------------------------------
 
 
+def test_a_victim_that_waited_before_goes_on_waiting() -> None:
+    """It gets a node for a moment only: the more important pod comes once its friend is there."""
+    zone = {"topology.kubernetes.io/zone": "z"}
+    nodes = [node_manifest(name, labels=zone, allocatable={"cpu": "2"}) for name in ("a", "b")]
+    term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": zone}}
+    beside = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    friend = pod_manifest("friend", labels=zone, requests={"cpu": "2"}, priority=5)
+    other = pod_manifest("other", requests={"cpu": "2"})
+    late = pod_manifest("late", requests={"cpu": "2"}, priority=9, affinity=beside)
+
+    found = asked(read(*nodes, friend, other, late), lambda _: [])
+
+    assert sorted(moves(found)) == ["friend", "late"]
+    assert [(pod.pod, pod.has_waited) for pod in found.homeless] == [("default/other", True)]
+
+
 def test_a_taint_is_removed_as_kubectl_names_it() -> None:
     """KEY, KEY=VALUE and with :EFFECT."""
     taint = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}

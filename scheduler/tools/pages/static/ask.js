@@ -61,14 +61,22 @@ export function errorBox(problem) {
   return h("p", { class: "error", role: "alert" }, problem.message || String(problem));
 }
 
-// Saves the page's data as one file that needs no server.
+// Saves the page's data as one file that needs no server; below the button it says why it could not.
 export function saveButton(page, data) {
-  return h("button", { type: "button", class: "no-print", onclick: async () => {
-    const answer = await fetch("/api/saved", {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page, data: data() }),
-    });
-    const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: `stowage-${page}.html` });
-    link.click();
-    URL.revokeObjectURL(link.href);
-  } }, "Save page");
+  const trouble = h("div", {});
+  const save = async () => {
+    fill(trouble);
+    try {
+      const answer = await fetch("/api/saved", {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page, data: data() }),
+      });
+      if (!answer.ok) throw new Error((await answer.json()).error);
+      const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: `stowage-${page}.html` });
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (problem) {
+      fill(trouble, errorBox(new Error(`The page was not saved: ${problem.message}`)));
+    }
+  };
+  return h("div", { class: "no-print" }, h("button", { type: "button", onclick: save }, "Save page"), trouble);
 }
