@@ -244,6 +244,8 @@ def make_mutated_questions(family: str, seed: int) -> Object:
     case.pop("config", None)
     draw = Draw(f"mutated-hints:{family}:{seed}")
     nodes, pods = ([o for o in case["objects"] if o["kind"] == kind] for kind in ("Node", "Pod"))
+    for node in nodes:
+        _without_times(node)
     for pod in pods:
         pod["spec"].pop("schedulerName", None)
     waiting = [pod for pod in pods if "nodeName" not in pod["spec"]]
@@ -256,7 +258,7 @@ def make_mutated_questions(family: str, seed: int) -> Object:
 
 
 def _without_times(node: Object) -> Object:
-    """The node without the times of its taints: only kube-scheduler has an event for them."""
+    """Drop the times of a node's taints: only kube-scheduler has an event for them."""
     spec = node.get("spec")
     taints = spec.get("taints") if isinstance(spec, dict) else None
     for taint in taints or ():
