@@ -123,6 +123,7 @@ parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on r
 	$(BIN)/python -m tests.parity.run --seeds $(SEEDS)
 	$(BIN)/python -m tests.parity.hints
 	$(BIN)/python -m tests.parity.mutated
+	$(BIN)/python -m tests.parity.mutated --hints
 	$(BIN)/python -m tests.parity.sampling
 	$(BIN)/python -m tests.parity.groups --seeds $(SEEDS)
 	$(BIN)/python -m tests.parity.history

@@ -2,6 +2,7 @@
 
     python -m tests.parity.mutated --seeds 0:500
     python -m tests.parity.mutated --as-written      # Stowage reads objects as people write them
+    python -m tests.parity.mutated --hints           # do such changes wake a pending pod?
     python -m tests.parity.mutated --family odd --seeds 17:18 --dump
 
 The generated families have the values that their authors thought of. Here fields of their objects
@@ -25,6 +26,7 @@ from tests.parity.choices import choice_differences
 from tests.parity.compare import Difference, compare
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
+from tests.parity.hints import compared, differences, hints_command
 from tests.parity.run import REPEATED, as_written
 
 MUTATED: Final = (
@@ -55,12 +57,15 @@ _KEPT: Final = frozenset({"kind", "apiVersion", "name", "namespace", "uid", "ste
 
 With a `step` of 0 the API server's validation divides by zero.
 """
+_UNCHECKED: Final = frozenset({"PodDisruptionBudget"})
+"""Kinds that the judge admits without validation."""
 _OF_STRUCTS: Final = frozenset({"attributes", "capacity", "counters"})
 """Maps that no null is written to: only drivers write them."""
 _AMOUNTS: Final = ("0", "1", "1m", "1e3", "0.5", "1Ki", "1500m", "3M", "2", "00", "7n")
 _NUMBERS: Final = (0, 1, -1, 2, 100, 2**31 - 1)
 
-_UNREADABLE: Final = re.compile(r"^objects\[([0-9]+)\]")
+_UNREADABLE: Final = re.compile(r"^(?:objects|questions)\[([0-9]+)\]")
+QUESTIONS: Final = 40
 
 Path: TypeAlias = tuple[str, ...]
 """Kind, then the keys down to a value; `*` stands for any place in a list."""
@@ -160,7 +165,10 @@ def make_mutated(family: str, seed: int) -> tuple[Object, Object]:
     draw = Draw(f"mutated:{family}:{seed}")
     case = make_case(family, seed)
     rate = draw.pick((0.15, 0.3, 0.6))
-    objects = [mutated(draw, o) if draw.maybe(rate) else o for o in case["objects"]]
+    objects = [
+        mutated(draw, each) if draw.maybe(rate) and each["kind"] not in _UNCHECKED else each
+        for each in case["objects"]
+    ]
     return case, {**case, "objects": objects}
 
 
@@ -211,28 +219,96 @@ def _differences(
     return choice_differences(judged, judged["answer"], flags)[0]
 
 
+def _decisions(family: str, seeds: range, arguments: argparse.Namespace) -> Counter[str]:
+    flags = FLAGS.get(family, ())
+    total: Counter[str] = Counter()
+    with running(oracle_command(*flags)) as oracle, running(stowage_command(*flags)) as ours:
+        for seed in seeds:
+            answer, changed = _admitted(oracle, *make_mutated(family, seed))
+            found = _differences(answer, changed, ours, flags, arguments)
+            total.update(cases=1, pods=len(answer["answer"]["pods"]))
+            if found and _contradicts_itself(oracle, changed, answer):
+                total["undecided"] += 1
+            elif found:
+                total["differing"] += 1
+                print(f"{family}:{seed} {found[0]}", flush=True)
+    return total
+
+
+# --- queueing hints -------------------------------------------------------------------------------
+
+
+def make_mutated_questions(family: str, seed: int) -> Object:
+    """The case of a seed, with random changes of pods and nodes and a pod that each may wake."""
+    case = make_case(family, seed)
+    case.pop("config", None)
+    draw = Draw(f"mutated-hints:{family}:{seed}")
+    nodes, pods = ([o for o in case["objects"] if o["kind"] == kind] for kind in ("Node", "Pod"))
+    for node in nodes:
+        _without_times(node)
+    for pod in pods:
+        pod["spec"].pop("schedulerName", None)
+    waiting = [pod for pod in pods if "nodeName" not in pod["spec"]]
+    questions = []
+    for _ in range(QUESTIONS):
+        pod = draw.pick(waiting)
+        old = pod if draw.maybe(0.3) else draw.pick(nodes if nodes and draw.maybe(0.6) else pods)
+        questions.append({"pod": pod, "old": old, "new": _without_times(mutated(draw, old))})
+    return {**case, "questions": questions}
+
+
+def _without_times(node: Object) -> Object:
+    """Drop the times of a node's taints: only kube-scheduler has an event for them."""
+    spec = node.get("spec")
+    taints = spec.get("taints") if isinstance(spec, dict) else None
+    for taint in taints or ():
+        if isinstance(taint, dict):
+            taint.pop("timeAdded", None)
+    return node
+
+
+def _answered(oracle: Answerer, case: Object) -> Any:
+    """The judge's hints, without the questions that it cannot read."""
+    while True:
+        oracle.send(case)
+        answered = oracle.receive()
+        unreadable = list(map(int, _UNREADABLE.findall(answered.get("error") or "")))
+        if not unreadable:
+            return answered
+        kept = [each for i, each in enumerate(case["questions"]) if i not in unreadable]
+        case = {**case, "questions": kept}
+
+
+def _hints(family: str, seeds: range) -> Counter[str]:
+    total: Counter[str] = Counter()
+    with running(hints_command()) as oracle:
+        for seed in seeds:
+            answered = _answered(oracle, make_mutated_questions(family, seed))
+            for i, theirs, ours in compared(answered):
+                total["refused" if theirs is None else "questions"] += 1
+                found = [] if theirs is None else differences(theirs, ours)
+                total["differing"] += bool(found)
+                if found:
+                    print(f"{family}:{seed} question {i}: {found[0]}", flush=True)
+    return total
+
+
 def main() -> int:
     """Ask both about all seeds and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:200", metavar="A:B")
     parser.add_argument("--family", action="append", choices=list(FAMILIES))
     parser.add_argument("--as-written", action="store_true", help="as people write the objects")
+    parser.add_argument("--hints", action="store_true", help="ask about queueing hints instead")
     parser.add_argument("--dump", action="store_true", help="print the objects and both answers")
     arguments = parser.parse_args()
     first, last = (int(part) for part in arguments.seeds.split(":"))
     total: Counter[str] = Counter()
-    for family in arguments.family or MUTATED:
-        flags = FLAGS.get(family, ())
-        with running(oracle_command(*flags)) as oracle, running(stowage_command(*flags)) as ours:
-            for seed in range(first, last):
-                answer, changed = _admitted(oracle, *make_mutated(family, seed))
-                found = _differences(answer, changed, ours, flags, arguments)
-                total.update(cases=1, pods=len(answer["answer"]["pods"]))
-                if found and _contradicts_itself(oracle, changed, answer):
-                    total["undecided"] += 1
-                elif found:
-                    total["differing"] += 1
-                    print(f"{family}:{seed} {found[0]}", flush=True)
+    seeds = range(first, last)
+    # Hints are asked about without flags.
+    usual = [family for family in MUTATED if not (arguments.hints and family in FLAGS)]
+    for family in arguments.family or usual:
+        total += _hints(family, seeds) if arguments.hints else _decisions(family, seeds, arguments)
     print(", ".join(f"{count} {name}" for name, count in total.items()))
     return 1 if total["differing"] else 0
 
