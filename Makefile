@@ -131,6 +131,7 @@ parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on r
 	$(BIN)/python -m tests.parity.history --devices
 	$(BIN)/python -m tests.parity.history --volumes
 	$(BIN)/python -m tests.parity.history --both
+	$(BIN)/python -m tests.parity.history --all
 	$(BIN)/python -m tests.parity.history --more
 	$(BIN)/python -m tests.parity.history --profiles
 	$(BIN)/python -m tests.parity.history --extenders

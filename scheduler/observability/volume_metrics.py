@@ -9,6 +9,6 @@ class VolumeMetrics:
     def __init__(self, add: Instruments) -> None:
         self.stage_errors = add.counter(
             "scheduler_volume_scheduling_stage_error_total",
-            "Pods whose volumes could not be assumed, or were not bound as decided.",
+            "Pods whose volumes could not be judged or assumed, or were not bound as decided.",
             "operation",
         )

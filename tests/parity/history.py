@@ -6,6 +6,7 @@
     python -m tests.parity.history --wide --seeds 0:500      # with pools of several nodes
     python -m tests.parity.history --volumes --seeds 0:500   # with volumes
     python -m tests.parity.history --both --seeds 0:500      # with resource claims and volumes
+    python -m tests.parity.history --all --seeds 0:500       # with all sorts of devices and volumes
     python -m tests.parity.history --more --seeds 0:500      # with more resources and odd values
     python -m tests.parity.history --profiles --seeds 0:500  # with several profiles
     python -m tests.parity.history --extenders --seeds 0:500 # with extenders
@@ -37,7 +38,11 @@ from tests.parity.answering import Answerer, oracle_command, pipelined, running
 from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
 from tests.parity.generator.histories import make_history_case
-from tests.parity.generator.history_both import has_both, make_both_history_case
+from tests.parity.generator.history_both import (
+    has_both,
+    make_all_history_case,
+    make_both_history_case,
+)
 from tests.parity.generator.history_claims import has_claims, make_claims_history_case
 from tests.parity.generator.history_devices import (
     has_devices,
@@ -67,6 +72,7 @@ MAKES: Final[Mapping[str, Callable[[int], Object]]] = {
     "wide": make_wide_history_case,
     "volumes": make_volumes_history_case,
     "both": make_both_history_case,
+    "all": make_all_history_case,
     "more": make_more_history_case,
     "profiles": make_profiles_history_case,
     "extenders": make_extenders_history_case,

@@ -1,7 +1,7 @@
-"""Histories with resource claims and volumes: some pods have one, some the other, some both.
+"""Histories with devices and volumes: some pods have one, some the other, some both.
 
 A pod may be rejected by the plugins of either, and what frees the one may not help with the other.
-What is kept out is in `history_claims` and `history_volumes`, and beside that:
+What is kept out is in `history_claims`, `history_devices` and `history_volumes`, and beside that:
 
 - PreBind writes volumes and claims of one pod at the same time: a history ends before.
 """
@@ -13,9 +13,11 @@ from typing_extensions import override
 
 from scheduler.kernel.engine.instructions import Cancel, Instruction
 from scheduler.kernel.framework.services import Wake
-from scheduler.kernel.plugins.volume_binding import _ATTEMPT
+from scheduler.kernel.plugins import dynamic_resources, volume_binding
 from tests.parity.generator.draw import Object
+from tests.parity.generator.history_devices import has_devices
 from tests.parity.history_claims import HistoryWithClaims
+from tests.parity.history_devices import HistoryWithDevices
 from tests.parity.history_steps import STEPS
 from tests.parity.history_volumes import HistoryWithVolumes
 from tests.parity.world import CLAIM_KINDS
@@ -23,7 +25,8 @@ from tests.parity.world import CLAIM_KINDS
 
 def live_through_both(case: Object, seed: int, steps: int = STEPS) -> Object:
     """Let our engine live through a history with both; see `history_steps.live_through`."""
-    return HistoryWithBoth(case, seed).lived(steps)
+    live = HistoryWithAllDevices if has_devices(case) else HistoryWithBoth
+    return live(case, seed).lived(steps)
 
 
 class HistoryWithBoth(HistoryWithVolumes, HistoryWithClaims):
@@ -32,8 +35,20 @@ class HistoryWithBoth(HistoryWithVolumes, HistoryWithClaims):
     What both parents do by methods of the same name is done by that of the object, or of the pod.
     """
 
-    _writes_claims = False
+    _is_about_claims = False
     """Whether the PreBind that goes on is that of a pod with resource claims."""
+
+    @property
+    def _volumes(self) -> Any:
+        return super()
+
+    @property
+    def _claims(self) -> Any:
+        """The parent that comes after `HistoryWithVolumes`."""
+        return super(HistoryWithVolumes, self)
+
+    def _parent_of(self, raw: Object) -> Any:
+        return self._claims if raw["kind"] in CLAIM_KINDS else self._volumes
 
     @override
     def ways(self) -> list[tuple[float, Callable[[], None]]]:
@@ -42,22 +57,16 @@ class HistoryWithBoth(HistoryWithVolumes, HistoryWithClaims):
 
     @override
     def _control(self) -> None:
-        if self.draw.maybe(0.4):
-            HistoryWithClaims._control(self)
-        else:
-            HistoryWithVolumes._control(self)
+        parent = self._claims if self.draw.maybe(0.4) else self._volumes
+        parent._control()
 
     @override
     def _set(self, raw: Object) -> None:
-        self._parent_of(raw)._set(self, raw)
+        self._parent_of(raw)._set(raw)
 
     @override
     def _remove(self, raw: Object) -> None:
-        self._parent_of(raw)._remove(self, raw)
-
-    @staticmethod
-    def _parent_of(raw: Object) -> Any:
-        return HistoryWithClaims if raw["kind"] in CLAIM_KINDS else HistoryWithVolumes
+        self._parent_of(raw)._remove(raw)
 
     @override
     def _waiting_for(self, node: str) -> list[str]:
@@ -71,20 +80,21 @@ class HistoryWithBoth(HistoryWithVolumes, HistoryWithClaims):
 
     @override
     def _pre_bind(self, number: int) -> None:
-        attempt = self.engine.attempts[number]
-        if "resourceClaims" not in self.world.held["Pod"][attempt.pod.key]["spec"]:
-            HistoryWithVolumes._pre_bind(self, number)
+        state = self.engine.attempts[number].cycle_state
+        volumes = state.get(volume_binding._ATTEMPT)
+        if volumes is None or volumes.assumed is None:
+            self._claims._pre_bind(number)
             return
-        volumes = attempt.cycle_state.get(_ATTEMPT)
-        if volumes is not None and volumes.assumed is not None:
+        taken = state.get(dynamic_resources._ATTEMPT)
+        if taken is not None and list(taken.claims):
             self._end_before()
-        HistoryWithClaims._pre_bind(self, number)
+        self._volumes._pre_bind(number)
 
     @override
     def _go_on_with(self, key: str) -> None:
-        self._writes_claims = key in self._to_write
-        parent: Any = HistoryWithClaims if self._writes_claims else HistoryWithVolumes
-        parent._go_on_with(self, key)
+        self._is_about_claims = key in self._to_write
+        parent = self._claims if self._is_about_claims else self._volumes
+        parent._go_on_with(key)
 
     @override
     def _is_nominated_in_vain(self, row: Mapping[str, object]) -> bool:
@@ -103,17 +113,22 @@ class HistoryWithBoth(HistoryWithVolumes, HistoryWithClaims):
 
     @override
     def written(self, step: Object) -> Object:
-        return HistoryWithClaims.written(self, step)
+        found: Object = self._claims.written(step)
+        return found
 
     @override
     async def request(self, method: str, path: str, body: object = None) -> Any:
-        parent: Any = HistoryWithClaims if "/resourceclaims/" in path else HistoryWithVolumes
-        return await parent.request(self, method, path, body)
+        parent = self._volumes if "/persistentvolume" in path else self._claims
+        return await parent.request(method, path, body)
 
     @override
     async def until(
         self, holds: Callable[[], bool], listen: Callable[[Wake], Wake], seconds: float
     ) -> bool:
-        if self._writes_claims:
-            return await HistoryWithClaims.until(holds)
-        return await super().until(holds, listen, seconds)
+        parent = self._claims if self._is_about_claims else self._volumes
+        is_true: bool = await parent.until(holds, listen, seconds)
+        return is_true
+
+
+class HistoryWithAllDevices(HistoryWithBoth, HistoryWithDevices):
+    """The same with all sorts of devices."""

@@ -60,17 +60,17 @@ class HistoryWithDevices(HistoryWithDrivers):
         """How often the time for a claim to become ready is over at once."""
         self._gives_back = False
         """Whether a claim that was made could not be allocated; so its devices wake pods."""
-        self._woken: dict[str, bool] = {}
+        self._devices_changed: dict[str, bool] = {}
         """By pod that waits for devices, whether they have changed since it was looked at."""
         for framework in self.engine.core.frameworks.values():
             # The judge's clock does not move while it waits: a claim is late from the beginning.
             framework.plugins.by_name["DynamicResources"]._binding._timeout_seconds = _PATIENCE
-        self._looking = ""
+        self._waits_for_devices = ""
         self._made = 0
 
     @override
     def ways(self) -> list[tuple[float, Callable[[], None]]]:
-        waiting = [(15.0, self._look_at_some)] if self._woken else []
+        waiting = [(15.0, self._look_at_devices_of_some)] if self._devices_changed else []
         return [*super().ways(), *waiting]
 
     @override
@@ -127,16 +127,16 @@ class HistoryWithDevices(HistoryWithDrivers):
         self._to_write[pod.key] = number, work
         self._go_on_with(pod.key)
 
-    def _look_at_some(self) -> None:
-        if self._woken:
-            self._look_at(self.draw.pick(sorted(self._woken)))
+    def _look_at_devices_of_some(self) -> None:
+        if self._devices_changed:
+            self._look_at_devices(self.draw.pick(sorted(self._devices_changed)))
 
-    def _look_at(self, key: str) -> None:
+    def _look_at_devices(self, key: str) -> None:
         def look() -> None:
-            was_woken, self._looking = self._woken.pop(key), key
+            was_woken, self._waits_for_devices = self._devices_changed.pop(key), key
             self._go_on_with(key)
             if key in self._to_write:
-                self._woken.setdefault(key, False)
+                self._devices_changed.setdefault(key, False)
             else:
                 assert was_woken, f"{key} was not woken"
 
@@ -144,18 +144,18 @@ class HistoryWithDevices(HistoryWithDrivers):
 
     @override
     def _write_some(self) -> None:
-        ready = sorted(set(self._to_write) - set(self._woken))
+        ready = sorted(set(self._to_write) - set(self._devices_changed))
         if ready:
             self._write_claims(self.draw.pick(ready))
 
     @override
     def _write_claims(self, key: str) -> None:
-        if key in self._to_write and key not in self._woken:
+        if key in self._to_write and key not in self._devices_changed:
             super()._write_claims(key)
 
     @override
     def _go_on_with(self, key: str) -> None:
-        self._looking = key
+        self._waits_for_devices = key
         number = self._to_write[key][0]
         if self.engine.attempts[number].state is AttemptState.CANCELLED:
             _, work = self._to_write.pop(key)
@@ -172,8 +172,8 @@ class HistoryWithDevices(HistoryWithDrivers):
             return True
         if seconds < 1:
             return False
-        self._woken[self._looking] = False
-        return await until_it_holds(holds, listen, self._woken, self._looking)
+        self._devices_changed[self._waits_for_devices] = False
+        return await until_it_holds(holds, listen, self._devices_changed, self._waits_for_devices)
 
     @override
     async def request(self, method: str, path: str, body: object = None) -> Any:

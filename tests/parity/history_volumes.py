@@ -37,7 +37,7 @@ from scheduler.kernel.framework.events import ClusterEvent
 from scheduler.kernel.framework.services import Wake
 from scheduler.kernel.plugins.volume_binding import _ATTEMPT
 from tests.parity.generator.draw import HOSTNAME, NODE_LABELS, ZONE, Draw, Object
-from tests.parity.generator.storage import DRIVER, EBS, EBS_DRIVER
+from tests.parity.generator.storage import DRIVER, EBS, EBS_DRIVER, drop_odd_zones
 from tests.parity.generator.storage_changes import STORAGE_KINDS, change_storage
 from tests.parity.history_steps import STEPS, History
 from tests.parity.living import PLURAL, REFUSED
@@ -417,6 +417,8 @@ class HistoryWithVolumes(PluginWrites, History):
             self._change_volume(raw)
         elif kind == "VolumeAttachment" or not is_in_flight:
             change_storage(draw, raw, other)
+            if kind == _VOLUME:
+                drop_odd_zones(raw)
         self._set(raw)
 
     def _change_volume(self, raw: Object) -> None:

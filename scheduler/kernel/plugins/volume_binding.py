@@ -59,6 +59,7 @@ from scheduler.kernel.volumes.claims import (
     sorted_claims,
 )
 from scheduler.kernel.volumes.decision import REASONS, Binding, PodVolumes, VolumeDecision
+from scheduler.kernel.volumes.translation import TranslationError
 from scheduler.observability.volume_metrics import VolumeMetrics
 
 _REASONS: Final = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in REASONS)
@@ -239,7 +240,11 @@ class VolumeBinding(
             raise LookupError("its PreFilter did not run")
         if attempt.decision is None:
             catalog = self._handle.shared(VolumeCatalog)
-            attempt.decision = VolumeDecision(catalog, attempt.claims, snapshot)
+            try:
+                attempt.decision = VolumeDecision(catalog, attempt.claims, snapshot)
+            except TranslationError:
+                self._metrics.stage_errors["predicate"].inc()
+                raise
         return attempt.decision
 
     async def _write_and_wait(self, attempt: _Attempt, node_name: str) -> bool:

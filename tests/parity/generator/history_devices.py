@@ -5,6 +5,7 @@ partitions with counters, taints, prioritized lists, binding conditions, admin a
 resources that a class stands for. Each pool has one count, and no more slices than that.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tests.parity.generator.device_requests import (
@@ -35,6 +36,13 @@ def make_devices_history_case(seed: int) -> Object:
     """Make the objects of one seed; the same seed always makes the same objects."""
     preemption = Draw(f"history with devices and preemption:{seed}")
     case = make_case_of(seed, preemption if preemption.maybe(PREEMPTING) else None)
+    return with_devices(seed, case)
+
+
+def with_devices(
+    seed: int, case: Object, may_have: Callable[[Object], bool] = lambda _: True
+) -> Object:
+    """Let some pods without a node have devices; change the case, and return one with slices."""
     draw = Draw(f"history with devices:{seed}")
     objects, habits = case["objects"], habits_of(seed)
     nodes = [each for each in objects if each["kind"] == "Node"]
@@ -51,7 +59,7 @@ def make_devices_history_case(seed: int) -> Object:
     slices = publish(draw, draw.some(names, 1, 3), habits).slices
     density, claims = draw.pick((0.4, 0.7, 0.9)), dict[str, list[Object]]()
     for pod in objects:
-        if pod["kind"] != "Pod" or "nodeName" in pod["spec"]:
+        if pod["kind"] != "Pod" or "nodeName" in pod["spec"] or not may_have(pod):
             continue
         may_ask, may_claim = draw.maybe(asked), draw.maybe(density)
         if may_ask:

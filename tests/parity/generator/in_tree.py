@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import NODE_LABELS, ZONE, Draw, Object
-from tests.parity.generator.storage import BETA_ZONE, Storage, azure_uri
+from tests.parity.generator.storage import BETA_ZONE, Storage, azure_uri, drop_odd_zones
 
 DRIVERS: Final[Mapping[str, str]] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
@@ -65,7 +65,7 @@ class InTreeStorage(Storage):
     @override
     def _volume(self, draw: Draw, nodes: list[str]) -> Object:
         volume = super()._volume(draw, nodes)
-        spec, labels = volume["spec"], volume["metadata"]["labels"]
+        spec = volume["spec"]
         if draw.maybe(0.2):
             return volume
         for old in ("csi", "hostPath", "awsElasticBlockStore", "gcePersistentDisk", "cinder"):
@@ -79,10 +79,7 @@ class InTreeStorage(Storage):
         elif draw.maybe(0.3):
             key = draw.pick((ZONE, BETA_ZONE, *TOPOLOGIES))
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [_in_zone(draw, key)]}}
-        if "gcePersistentDisk" in spec:
-            # Other lists of zones fail the attempt where such a node is asked about at all.
-            for key in [k for k, v in labels.items() if "__" in v and not v.startswith("us-")]:
-                del labels[key]
+        drop_odd_zones(volume)
         return volume
 
 

@@ -221,16 +221,15 @@ class Storage(Feature):
         labels = draw.labels(VOLUME_LABELS, 0.5)
         if draw.maybe(0.3):
             labels.update(draw.labels(ZONE_LABELS, 0.4))
-        if "gcePersistentDisk" in spec:
-            # Other lists of zones fail the attempt where such a node is asked about at all.
-            labels = {k: v for k, v in labels.items() if "__" not in v or v.startswith("us-")}
-        return {
+        volume: Object = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
             "metadata": {"name": f"pv-{self._count}", "labels": labels},
             "spec": spec,
             "status": {},
         }
+        drop_odd_zones(volume)
+        return volume
 
 
 class ScoredStorage(Storage):
@@ -283,6 +282,14 @@ class DemandingStorage(Storage):
         drivers = [each for each in cluster.others if each["kind"] == "CSIDriver"]
         if drivers and draw.maybe(0.9):
             draw.pick(drivers)["spec"]["preventPodSchedulingIfMissing"] = draw.maybe(0.9)
+
+
+def drop_odd_zones(volume: Object) -> None:
+    """Drop lists of zones that have no region: they fail attempts, as told in docs/parity.md."""
+    labels = volume["metadata"].get("labels", {})
+    if "gcePersistentDisk" in volume["spec"]:
+        for key in [k for k, v in labels.items() if "__" in v and not v.startswith("us-")]:
+            del labels[key]
 
 
 def _claim(draw: Draw, name: str, namespace: str, annotated: float) -> Object:

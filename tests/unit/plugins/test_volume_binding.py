@@ -17,7 +17,10 @@ from scheduler.api.storage import (
     CSIStorageCapacity,
     MigratableSources,
 )
-from scheduler.api.volume_sources import AWSElasticBlockStoreVolumeSource
+from scheduler.api.volume_sources import (
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+)
 from scheduler.config.args import STORAGE_SHAPE, VolumeBindingArgs
 from scheduler.daemon.bootstrap.time_limit import PluginTimeLimit
 from scheduler.daemon.client.writes import PodWrites
@@ -30,6 +33,7 @@ from scheduler.kernel.plugins.volume_binding import VolumeBinding
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.decision import REASONS
+from scheduler.kernel.volumes.translation import TranslationError
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_calls
@@ -507,6 +511,21 @@ def test_without_its_pre_filter_the_filter_fails() -> None:
 
     with pytest.raises(LookupError):
         attempt.plugin.filter(CycleState(), POD, attempt.snapshot, slice(0, 3))
+
+
+def test_a_volume_that_no_driver_can_take_over_is_counted() -> None:
+    """Only where a node mounts volumes of its type through CSI."""
+    source = MigratableSources(azure_disk=AzureDiskVolumeSource("/d", kind="Shared"))
+    catalog = make_catalog(make_volume("pv", in_tree=source), bound_claim("c", "pv"))
+    attempt = Attempt(catalog)
+    assert attempt.rejected == {}
+    tell(catalog, None, make_csi_node("n1", migrated="kubernetes.io/azure-disk"))
+    attempt = Attempt(catalog)
+
+    with pytest.raises(TranslationError):
+        _ = attempt.rejected
+
+    assert attempt.plugin._metrics.stage_errors["predicate"].value == 1
 
 
 def test_scores_are_zero_without_the_feature_gate() -> None:
