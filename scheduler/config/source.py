@@ -230,8 +230,9 @@ class _Reader:
 
 
 def _scalar(node: yaml.ScalarNode) -> Value:
-    """Return the value of a scalar; a quoted one, or one tagged `!!str`, is always a string."""
-    return node.value if node.tag == _TEXT else _resolve(node.value)
+    """Return the value of a scalar; one with quotes, `!!str` or a foreign tag is a string."""
+    is_text = node.tag == _TEXT or node.tag.startswith("!")
+    return node.value if is_text else _resolve(node.value)
 
 
 def _resolve(text: str) -> Value:

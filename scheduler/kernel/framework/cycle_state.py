@@ -53,7 +53,10 @@ class CycleState:
         """
         found = self.get(key)
         if found is None:
-            raise KeyError(key.name)
+            raise KeyError(
+                f"nothing was written under {key.name}; is its plugin disabled at preFilter or "
+                "preScore?"
+            )
         return found
 
     def get(self, key: StateKey[T]) -> T | None:

@@ -26,6 +26,7 @@ from scheduler.config.source import Value, is_plain_text, parse
         pytest.param("08", 8.0, id="no octal number, so a float"),
         pytest.param('"yes"', "yes", id="quoted is a text"),
         pytest.param("!!str 5", "5", id="tagged as text"),
+        pytest.param("!mine 5", "5", id="tagged as something else"),
         pytest.param("*", None, id="a star alone is an unfinished alias"),
     ],
 )

@@ -88,7 +88,8 @@ def test_filter_demands_pre_filter() -> None:
     """As upstream, the filter fails where a profile switches PreFilter off."""
     snapshot = make_snapshot([make_node()])
 
-    with pytest.raises(KeyError, match="NodePorts"):
+    told = "nothing was written under NodePorts/wanted; is its plugin disabled at preFilter"
+    with pytest.raises(KeyError, match=told):
         NodePorts().filter(
             CycleState(), make_pod_info(host_ports=[80]), snapshot, snapshot.table.all_rows
         )
