@@ -31,6 +31,7 @@ from scheduler.tools.sweep.directory import SweepDirectory
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
 from scheduler.tools.sweep.run import Task, TaskResult, carry_out, recordings_at
 from scheduler.tools.sweep.what_if import parse_what_if
+from tests.scenario.test_recording import rewritten
 from tests.scenario.test_replaying import contested, with_timed_plugin
 from tests.scenario.world import World, play
 from tests.support.builders import make_pod_info
@@ -276,8 +277,9 @@ def test_a_recording_that_is_damaged_is_told_though_others_are_whole(
 ) -> None:
     """As one whose process was killed; the ranking is about the others."""
     damaged = tmp_path / "damaged.recording"
-    [whole] = recorded.iterdir()
-    damaged.write_bytes(whole.read_bytes()[:-3])
+    [whole] = recordings_at(recorded)
+    rewritten(whole, damaged, header=replace(whole.header, recording="another"))
+    damaged.write_bytes(damaged.read_bytes()[:-3])
 
     output = sweep(damaged, recorded, "--jobs", 1, "-d", tmp_path / "out", status=1)
 
