@@ -7,6 +7,7 @@ endian) of the zlib-compressed lines that follow.
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from os.path import isfile
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final
@@ -143,6 +144,9 @@ def named_recording(paths: Sequence[Path]) -> Recording:
 
 def is_recording(path: Path) -> bool:
     """Whether a file begins like a recording, damaged or not."""
+    if not isfile(path):  # noqa: PTH113 - `Path` raises for unreachable paths
+        # To open a pipe or a terminal would wait for its writer.
+        return False
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC

@@ -177,6 +177,8 @@ def _outcomes(table: Path | None, header: Header) -> Iterator[TakeOutcome | None
         return
     if not header.is_complete:
         raise InputError("--decisions: the recording does not begin at the start")
+    if str(table) == "-":
+        raise InputError("--decisions -: expected a file; /dev/stdout is one")
     if is_recording(table):
         raise InputError(f"--decisions {table}: this is a recording; expected a file to write")
     rows = row_file(table, header)

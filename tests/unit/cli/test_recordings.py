@@ -1,6 +1,7 @@
 """Recordings as commands read them: cut short, of a crash, as of a moment."""
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,24 @@ def test_a_recording_is_no_table_to_write(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert f"--decisions {one}: this is a recording; expected a file to write" in refused.stderr
     assert one.read_bytes() == before
+
+
+def test_rows_go_into_a_pipe_that_is_named(tmp_path: Path) -> None:
+    """As /dev/stdout is one; a line of its own is no name of one."""
+    events = [ObjectSet("nodes", make_node("n"))]
+    path = written(tmp_path / "r.recording", make_header(configuration=CONFIGURATION), events)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    done, refused = (stowage("replay", path, "--decisions", out) for out in (pipe, "-"))
+
+    os.close(reader)
+    assert (done.exit_code, done.stdout) == (0, "1 events: identical\n")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "stowage replay: --decisions -: expected a file; /dev/stdout is one\n"
+    )
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
