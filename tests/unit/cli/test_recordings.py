@@ -157,7 +157,7 @@ def test_a_recording_is_no_table_to_write(tmp_path: Path) -> None:
 
 
 def test_rows_go_into_a_pipe_that_is_named(tmp_path: Path) -> None:
-    """As /dev/stdout is one; a line of its own is no name of one."""
+    """As /dev/stdout is one. A dash is no name of a file."""
     events = [ObjectSet("nodes", make_node("n"))]
     path = written(tmp_path / "r.recording", make_header(configuration=CONFIGURATION), events)
     pipe = tmp_path / "pipe"
