@@ -69,7 +69,7 @@ class Recorders:
             feature_gates=tuple(sorted(turned_on(options.feature_gates))),
             seed=seed,
             max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
-            plugins={name: _version(out_of_tree[name]) for name in out_of_tree if name in named},
+            plugins={name: version_of(out_of_tree[name]) for name in out_of_tree if name in named},
             started=clock.wall().timestamp(),
             clock=clock.monotonic(),
         )
@@ -190,7 +190,8 @@ def without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigur
     return replace(config, extenders=extenders)
 
 
-def _version(plugin: type[Plugin]) -> str:
+def version_of(plugin: type[Plugin]) -> str:
+    """Return the name and version of a plugin's distribution, as a recording has them."""
     package = plugin.__module__.partition(".")[0]
     try:
         [distribution, *_] = packages_distributions().get(package, [package])

@@ -45,7 +45,11 @@ from scheduler.tools.cli.recordings import day_of, recording_at, rfc3339, until
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.progress import no_progress, with_progress
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
+from scheduler.tools.offline.recorded import (
+    other_versions,
+    recorded_engine,
+    recorded_profiles,
+)
 
 _DIFFERENT: Final = 1
 
@@ -260,6 +264,8 @@ class _Replay:
             f"  recorded: {record.answer.decode()}\n"
             f"  now:      {difference.answer.decode()}"
         )
+        for notice in other_versions(self._header):
+            print_note(notice)
 
     def _explain(self, profiles: Profiles, engine: Engine, name: str) -> None:
         pod = _pod_called(engine, name)

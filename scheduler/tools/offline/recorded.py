@@ -10,6 +10,8 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import load_object
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
+from scheduler.daemon.bootstrap.recording import version_of
+from scheduler.daemon.client.errors import cut
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.daemon.recording.records import Header, Record, scheduler_names
 from scheduler.kernel.answers.assumed import assumed_on
@@ -21,6 +23,7 @@ from scheduler.kernel.engine.instructions import Bind, Instruction
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.shared_states import place_of
+from scheduler.observability.build_info import stowage_version
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.strictness import missing_nodes
@@ -64,6 +67,18 @@ def recorded_engine(
         take_outcome=take_outcome,
         epoch=header.epoch,
     )
+
+
+def other_versions(header: Header) -> Iterator[str]:
+    """Yield a sentence for each version that differs from the recorded one."""
+    recorded, here = header.version, stowage_version()
+    if recorded != here:
+        yield f"Stowage {cut(recorded)} recorded it; this is {here}."
+    plugins = out_of_tree_plugins()
+    for name, then in header.plugins.items():
+        now = version_of(plugins[name]) if name in plugins else "missing"
+        if now != then:
+            yield f"The plugin {name} was of {cut(then)} when it was recorded; here it is of {now}."
 
 
 def with_plugins(

@@ -15,10 +15,13 @@ from scheduler.daemon.recording.directory import DirectoryRecorder
 from scheduler.daemon.recording.files import Recording, part_name, whole_file
 from scheduler.daemon.recording.flight import FlightRecorder
 from scheduler.daemon.recording.records import Header, RecordingError, Writer
-from scheduler.kernel.engine.events import Event, ObjectSet, Tick
+from scheduler.kernel.engine.events import Decide, Event, ObjectSet, Tick
+from scheduler.observability.build_info import stowage_version
+from scheduler.plugin import ReservePlugin
 from scheduler.tools.cli.recordings import RecordedSource, recording_at, until_cut
 from scheduler.tools.cli.sources import InputSource
 from scheduler.tools.console.command import _opened
+from scheduler.tools.offline import recorded as offline_recorded
 from scheduler.tools.offline.reading import InputError
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
@@ -154,6 +157,32 @@ def test_a_recording_is_no_table_to_write(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert f"--decisions {one}: this is a recording; expected a file to write" in refused.stderr
     assert one.read_bytes() == before
+
+
+class Mine(ReservePlugin):
+    """A plugin that is not installed with a distribution."""
+
+    NAME = "Mine"
+
+
+def test_a_difference_names_other_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are its likeliest reason."""
+    monkeypatch.setattr(offline_recorded, "out_of_tree_plugins", lambda: {"Mine": Mine})
+    events = [ObjectSet("nodes", make_node("n")), ObjectSet("pods", make_pod_info("p")), Decide()]
+    mine, here = {"Mine": "tests"}, stowage_version()
+    header = make_header(configuration=CONFIGURATION, version=here, plugins=mine)
+    older = replace(header, version="0.9", plugins={"Mine": "mine 1.0"})
+    same = written(tmp_path / "same.recording", header, events)
+    other = written(tmp_path / "other.recording", older, events)
+
+    told, told_other = (stowage("replay", path) for path in (same, other))
+
+    assert (told.exit_code, told_other.exit_code) == (1, 1)
+    assert told.stderr == ""
+    assert told_other.stderr.splitlines() == [
+        f"note: Stowage 0.9 recorded it; this is {here}.",
+        "note: The plugin Mine was of mine 1.0 when it was recorded; here it is of tests.",
+    ]
 
 
 def test_rows_go_into_a_pipe_that_is_named(tmp_path: Path) -> None:
