@@ -1,4 +1,4 @@
-"""Finds the devices that the claims of an explained pod would get."""
+"""Finds the devices that the claims of an explained pod would get, and the claim that is freed."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,14 +6,30 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.model import DeviceTaken
 from scheduler.kernel.devices.candidates import AllocationError
 from scheduler.kernel.framework.runtime import Feasibility, Framework
+from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.kernel.snapshot import Snapshot
 
 EXTENDED_RESOURCES: Final = "<extended-resources>"
 """The label of the claim for extended resources, which has no name in the pod."""
+
+
+def claim_to_free(
+    framework: Framework, found: Feasibility, pod: PodInfo, diagnosis: AttemptDiagnosis
+) -> str:
+    """Return the claim, as namespace/name, that PostFilter frees for the pod; empty for none."""
+    names = {plugin.name for plugin in framework.plugins.post_filter}
+    if DynamicResources.NAME not in names:
+        return ""
+    decision = DynamicResources.decision_of(found.state)
+    if decision is None:
+        return ""
+    claim = decision.claim_to_free(pod, diagnosis.rows_of(DynamicResources.NAME))
+    return "" if claim is None else claim.key
 
 
 def devices_taken(

@@ -14,7 +14,7 @@ from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.cluster_changes import nodes_for_all
-from scheduler.kernel.answers.devices import devices_taken
+from scheduler.kernel.answers.devices import claim_to_free, devices_taken
 from scheduler.kernel.answers.edits import AddNodes
 from scheduler.kernel.answers.estimate import (
     estimate,
@@ -243,9 +243,11 @@ class Explainer:
         results = self._extender_results(pod, found, snapshot)
         rows = results.rows_of(found, snapshot)
         if not len(rows):
+            diagnosis = found.diagnosis(snapshot, results.refused)
             summary = replace(
                 summary,
-                message=found.diagnosis(snapshot, results.refused).message(),
+                message=diagnosis.message(),
+                frees=claim_to_free(framework, found, pod, diagnosis) or UNSET,
                 preemption=self._preemption(framework, pod, found, results, snapshot),
             )
             if not results.refused:

@@ -290,6 +290,7 @@ class PodAnswer(Wire, frozen=True):
     - `expectedEnd` and `placed` for pods that have a node
     - `unserved` if no known scheduler serves the pod
     - `claims` when claims exclude nodes, with the number of nodes that each excludes
+    - `frees` if the scheduler frees a claim of the pod (`namespace/name`), and tries it again
     - `permit` if a Permit plugin would let the pod wait or reject it
     - `preemption` with `--preempt`, for pods that fit nowhere
     - `schedulingState` when a daemon answers, `assumed` if it has assumed other pods
@@ -308,6 +309,7 @@ class PodAnswer(Wire, frozen=True):
     message: str = ""
     placed: CurrentPlacement | UnsetType = UNSET
     claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
+    frees: str | UnsetType = UNSET
     permit: Permitting | UnsetType = UNSET
     assumed: tuple[Assumed, ...] | UnsetType = UNSET
     preemption: Preempting | UnsetType = UNSET

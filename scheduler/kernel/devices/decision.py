@@ -38,6 +38,7 @@ from scheduler.kernel.devices.pod_claims import (
     ClaimStore,
     DeviceBindingError,
     has_binding_conditions,
+    is_free_for,
     is_ready,
 )
 from scheduler.kernel.devices.results import (
@@ -213,6 +214,14 @@ class DeviceDecision:
             elsewhere = rows[~reaches[rows]]
             if len(elsewhere):
                 yield claim, elsewhere, every[reaches[every]]
+
+    def claim_to_free(self, pod: PodInfo, rejected: NDArray[np.intp]) -> ResourceClaim | None:
+        """The first claim that excludes some of the rows, and that no other pod uses; or None."""
+        claims = {index: claim for index, claim, _ in self._allocated}
+        for index, is_unavailable in sorted(self.unavailable.items()):
+            if is_free_for(claims[index], pod) and is_unavailable[rejected].any():
+                return claims[index]
+        return None
 
     # --- judging ----------------------------------------------------------------------------------
 

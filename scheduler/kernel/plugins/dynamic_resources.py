@@ -30,7 +30,6 @@ from scheduler.kernel.devices.pod_claims import (
     ClaimProblem,
     ClaimStore,
     claims_of,
-    is_free_for,
     is_reserved_for,
 )
 from scheduler.kernel.framework.cycle_state import (
@@ -257,12 +256,10 @@ class DynamicResources(
         if attempt is None or attempt.decision is None:
             return None, unschedulable("no new claims to deallocate")
         # Upstream's Filter does not see nodes that a filter before it rejects.
-        rejected = diagnosis.rows_of(self.NAME)
-        for index, is_unavailable in sorted(attempt.decision.unavailable.items()):
-            claim = attempt.claims[index]
-            if is_free_for(claim, pod) and is_unavailable[rejected].any():
-                result = PostFilterResult(None, writes=(writes.deallocating(claim),))
-                return result, unschedulable("deallocation of ResourceClaim completed")
+        claim = attempt.decision.claim_to_free(pod, diagnosis.rows_of(self.NAME))
+        if claim is not None:
+            result = PostFilterResult(None, writes=(writes.deallocating(claim),))
+            return result, unschedulable("deallocation of ResourceClaim completed")
         extended = attempt.claims.extended
         if extended is not None and extended.metadata.name != IN_MEMORY:
             result = PostFilterResult(None, writes=writes.deleting(extended))

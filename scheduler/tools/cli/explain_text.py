@@ -226,6 +226,11 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield _permit(report.answer.permit)
     if isinstance(report.answer.preemption, Preempting):
         yield _preempting(report.answer.preemption)
+    if report.answer.frees:
+        yield (
+            f"The scheduler frees claim {report.answer.frees}, which no other pod uses, and tries "
+            "this pod again."
+        )
     yield from map(_claim, report.answer.claims or ())
     yield from map(foreign_text, report.answer.foreign or ())
     yield from map(kept_text, report.answer.kept or ())

@@ -213,7 +213,7 @@ def _words(report: PodReport) -> Words:
         [near_text(near) for near in (answer.nearest or ())[:_NEAREST_SHOWN]],
         [guess_text(guess) for guess in answer.guesses or ()],
         None
-        if not isinstance(answer.changes, tuple)
+        if not isinstance(answer.changes, tuple) or (answer.frees and not answer.changes)
         else [
             ChangeWords(change_text(each), _what_if(each, report.pod.key))
             for each in answer.changes

@@ -320,8 +320,10 @@ class _Replay:
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:
     core = engine.core
+    # A pod about which extenders are asked is in neither.
+    tried = (attempt.pod for attempt in engine.attempts)
     # Of a pod that is assumed on a node, the queue's form is the one to explain.
-    pods = (*core.cache.pods.values(), *core.queue.pending_pods())
+    pods = (*tried, *core.cache.pods.values(), *core.queue.pending_pods())
     found = {pod.key: pod for pod in pods if name in (pod.name, pod.key)}
     if len(found) > 1:
         namespaces = ", ".join(sorted(pod.namespace for pod in found.values()))

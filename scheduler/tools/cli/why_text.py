@@ -32,7 +32,7 @@ def _lines(answer: PodAnswer) -> Iterator[str]:
     yield from _titled("Nearest nodes:", (f"  {near_text(near)}" for near in nearest))
     for guess in answer.guesses or ():
         yield f"Misspelt: {guess_text(guess)}"
-    if isinstance(answer.changes, tuple) and not answer.changes:
+    if isinstance(answer.changes, tuple) and not answer.changes and not answer.frees:
         yield _NO_CHANGE
     changes = (f"  {change_text(change)}" for change in answer.changes or ())
     yield from _titled("What would help (each was tried):", changes)

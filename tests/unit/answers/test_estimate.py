@@ -155,7 +155,7 @@ def test_each_end_is_told_by_its_own_source() -> None:
     """Pods of one controller may end for different reasons."""
     job = (OwnerReference(kind="Job", name="x", uid="x", controller=True),)
     annotated = running("a", 0, 2, ends=60.0, owner_references=job)
-    deadline = {"start_time": text_of(NOW), "active_deadline_seconds": 600}
+    deadline: dict[str, Any] = {"start_time": text_of(NOW), "active_deadline_seconds": 600}
     limited = running("b", 0, 2, owner_references=job, **deadline)
     waiting = pod("w", 4)
     found = asked(loaded(1, [annotated, limited, waiting]), waiting)

@@ -11,6 +11,13 @@ from click.testing import CliRunner, Result
 
 from scheduler.tools.cli.explain import explain
 from scheduler.tools.cli.inputs import BAD_INPUT
+from tests.support.device_manifests import (
+    claim_manifest,
+    class_manifest,
+    request,
+    slice_manifest,
+    using,
+)
 from tests.support.manifests import node_manifest, pod_manifest, write_list
 
 TAINTS = [{"key": "k", "effect": "NoSchedule"}]
@@ -363,6 +370,42 @@ def test_a_claim_is_no_obstacle_to_a_profile_without_the_plugin(tmp_path: Path) 
     assert "Claim data (volume pv-1): node(s) had no available volume zone, on 1 node: n" in with_it
     assert "Fits on 1 of 1 nodes; goes to n." in without
     assert "Claim data" not in without
+
+
+def test_a_claim_that_the_scheduler_frees_is_told(tmp_path: Path) -> None:
+    """It has devices of a node that is gone; nothing has to be done about it."""
+    objects = (
+        node_manifest("a"),
+        slice_manifest("a", "x"),
+        class_manifest(),
+        claim_manifest("c", has=("gone/x",)),
+        pod_manifest("p", resourceClaims=using("c")),
+    )
+    file = write_list(tmp_path / "c.json", *objects)
+    [told] = json.loads(run("-f", file, "-o", "json").stdout)["pods"]
+    text = run("-f", file).stdout
+
+    assert told["frees"] == "default/c"
+    assert "The scheduler frees claim default/c, which no other pod uses, and tries this" in text
+    assert "Nothing that was tried would help" not in text
+
+
+def test_a_claim_that_another_pod_uses_is_not_freed(tmp_path: Path) -> None:
+    """Nor is one of which the nodes have too little."""
+    objects = (
+        node_manifest("a"),
+        slice_manifest("a", "x"),
+        class_manifest(),
+        claim_manifest("c", has=("gone/x",), users=("other",)),
+        claim_manifest("large", request("gpu", 9)),
+        pod_manifest("p", resourceClaims=using("c")),
+        pod_manifest("q", resourceClaims=using("large")),
+    )
+    file = write_list(tmp_path / "c.json", *objects)
+
+    found = json.loads(run("-f", file, "-o", "json").stdout)["pods"]
+
+    assert [each.get("frees") for each in found] == [None, None]
 
 
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"

@@ -233,6 +233,24 @@ def test_explain_asks_no_extender_about_a_recording(tmp_path: Path, is_recorded:
     assert "note: Extenders are not asked: pods are placed as if there were none." in result.stderr
 
 
+def test_a_pod_about_which_an_extender_is_asked_is_known(tmp_path: Path) -> None:
+    """At that moment it is neither in the queue nor on a node."""
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "stowage"}],
+        "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}],
+    }
+    nodes = [ObjectSet("nodes", make_node(name)) for name in ("n", "m")]
+    events = [*nodes, ObjectSet("pods", make_pod_info("p")), Decide()]
+    file = written(tmp_path / "r", make_header(configuration=document), events)
+
+    result = stowage("replay", file, "--dump", "--explain", "p")
+
+    assert "there is no such pod" not in result.stderr
+    assert "default/p  (profile stowage)" in result.stdout
+
+
 # --- the moment -----------------------------------------------------------------------------------
 
 
