@@ -108,8 +108,10 @@ class PodGroupCycle:
         popped = [first] if known is None else self._popped(first, known)
         if not popped:
             return 0
-        # 2. Members that need no node drop out. The others have one place in the queue's order.
-        queued = [each for each in popped if not self._placing.skips(each.pod_info)]
+        # 2. Members that need no node drop out, unless all fail in step 4. The others have one
+        # place in the queue's order.
+        fails = of_several_profiles([each.pod_info for each in popped]) is not None
+        queued = [each for each in popped if fails or not self._placing.skips(each.pod_info)]
         order = self._core.order_of(popped[0])
         begin, profiles = self._core.attempts.begin, self._core.frameworks
         members = [begin(profiles, each, order) for each in queued]
