@@ -136,6 +136,9 @@ parity: $(VENV)/dev.stamp oracle ## Compare decisions with kube-scheduler's on r
 	$(BIN)/python -m tests.parity.history --profiles
 	$(BIN)/python -m tests.parity.history --extenders
 	$(BIN)/python -m tests.parity.history --sampling --seeds 0:50
+	$(BIN)/python -m tests.parity.history --groups
+	$(BIN)/python -m tests.parity.history --racks
+	$(BIN)/python -m tests.parity.history --whole
 	$(BIN)/python -m tests.parity.expressions --seeds 0:12500
 
 .PHONY: mutants

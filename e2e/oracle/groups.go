@@ -219,9 +219,10 @@ func (t *trial) run(ctx context.Context, objects []runtime.Object) (GroupsAnswer
 	return answer, nil
 }
 
-func (t *trial) gates(ctx context.Context, pod *v1.Pod) map[string][]string {
+// gates returns the PreEnqueue plugins that reject a pod, with their reasons.
+func (s *realScheduler) gates(ctx context.Context, pod *v1.Pod) map[string][]string {
 	gates := map[string][]string{}
-	for _, plugin := range t.Profiles[pod.Spec.SchedulerName].PreEnqueuePlugins() {
+	for _, plugin := range s.Profiles[pod.Spec.SchedulerName].PreEnqueuePlugins() {
 		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
 			gates[plugin.Name()] = status.Reasons()
 		}

@@ -34,11 +34,16 @@ type historyStep struct {
 	// Do is "set" or "delete" an object, "flush" what time has set free, "try" the next pod, or
 	// let the API server answer a binding: "bound", "unbound", or the deletion of a victim:
 	// "evicted", "unevicted", or let PreBind "write" the claims of a pod or "check" whether its volumes
-	// are bound.
+	// are bound. With pod groups also "idle": Stowage has nothing to try.
 	Do     string          `json:"do"`
 	Object json.RawMessage `json:"object"`
-	// Pod is the one whose binding or deletion is answered, or whose claims are written.
+	// Pod is the one whose binding or deletion is answered, or whose claims are written. With pod
+	// groups it is also the one that is tried.
 	Pod string `json:"pod"`
+	// Members are those of its group that Stowage has tried with it, in this order.
+	Members []string `json:"members"`
+	// Placement is where Stowage has placed them; "" where they could be anywhere.
+	Placement string `json:"placement"`
 	// During has what happens between the decision about a pod and its return to the queue.
 	During []historyStep `json:"during"`
 	// Until is the time of that return.
@@ -75,6 +80,9 @@ type Tried struct {
 	Victims []string `json:"victims,omitempty"`
 	// Displaced are the pods that lost their nomination.
 	Displaced []string `json:"displaced,omitempty"`
+	// Members are the ends of the attempts of a group's members, and Group is its condition.
+	Members map[string]*Tried `json:"members,omitempty"`
+	Group   *Condition        `json:"group,omitempty"`
 }
 
 // historyLine answers a case that has, besides objects as the API server holds them and a
@@ -139,6 +147,7 @@ type history struct {
 	evictions *evictions
 	claims    *claims
 	volumes   *volumes
+	groups    *together
 
 	mutex    sync.Mutex
 	tried    *Tried
@@ -170,7 +179,8 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 	for kind, make := range stepKinds {
 		h.informers[kind] = make(factory)
 	}
-	h.realScheduler, err = newSchedulerOf(ctx, cfg, client, &answeringClient{client, h}, factory, scheduler.WithClock(h.clock))
+	options := append(h.beginTogether(cfg), scheduler.WithClock(h.clock))
+	h.realScheduler, err = newSchedulerOf(ctx, cfg, client, &answeringClient{client, h}, factory, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +196,7 @@ func newHistory(ctx context.Context, c *clusterCase) (*history, error) {
 	h.watchPreemption()
 	h.watchVolumes()
 	h.watchDevices()
+	h.watchGroups()
 	return h, h.sync(ctx)
 }
 
@@ -195,6 +206,7 @@ func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error)
 	h.claims.answers, h.claims.written = step.Wrote, map[string][]any{}
 	h.volumes.written = map[string][]volumeWrite{}
 	h.mutex.Unlock()
+	h.groups.begin(historyStep{})
 	if err := h.happen(ctx, step); err != nil {
 		return nil, err
 	}
@@ -205,9 +217,11 @@ func (h *history) do(ctx context.Context, step historyStep) (*StepAnswer, error)
 		}
 	}
 	answer := h.state()
+	h.groups.addState(ctx, &answer)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	answer.Tried, answer.Evictions = h.tried, maps.Clone(h.evictions.begun)
+	h.groups.tell(&answer)
 	answer.Written = map[string]any{}
 	for name, writes := range h.claims.written {
 		answer.Written[name] = writes
@@ -242,6 +256,8 @@ func (h *history) happen(ctx context.Context, step historyStep) error {
 		return h.writeClaims(step.Pod)
 	case "check":
 		return h.checkVolumes(step.Pod)
+	case "idle":
+		return h.groups.tryAll(ctx, step)
 	}
 	return fmt.Errorf("unknown step %q", step.Do)
 }
@@ -263,6 +279,9 @@ func (h *history) deliver(step historyStep) error {
 	if pod, ok := obj.(*v1.Pod); ok && pod.Status.NominatedNodeName != "" {
 		h.nodeNames[pod.Status.NominatedNodeName] = true
 	}
+	if pod, ok := obj.(*v1.Pod); ok {
+		h.groups.note(pod)
+	}
 	if claim, ok := obj.(*resourceapi.ResourceClaim); ok {
 		h.mutex.Lock()
 		h.claims.hold(claim, step.Do == "delete")
@@ -275,36 +294,59 @@ func (h *history) deliver(step historyStep) error {
 	if informer == nil {
 		return fmt.Errorf("no informer of a %T", obj)
 	}
-	return informer.deliver(obj, step.Do == "delete")
+	if err := informer.deliver(obj, step.Do == "delete"); err != nil {
+		return err
+	}
+	h.groups.changed(obj)
+	return nil
 }
 
 func (h *history) try(ctx context.Context, step historyStep) error {
-	if !h.isReady() {
+	if h.groups != nil && step.Pod == "" || h.groups == nil && !h.isReady() {
 		return nil
 	}
 	h.trying, h.isOver = step, false
+	h.groups.begin(step)
 	h.ScheduleOne(ctx)
-	if err := h.await(func() bool { return h.isOver }); err != nil {
+	if err := h.await(func() bool { return h.isOver && h.groups.haveEnded() }); err != nil {
 		return err
 	}
 	return h.awaitEvictions()
 }
 
 func (h *history) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-	info, err := h.queue.Pop(logger)
+	info, err := h.pop(logger)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if info != nil {
-		h.tried, h.triedUID = &Tried{Pod: key(info.Pod)}, info.Pod.UID
+		h.tried, h.triedUID = &Tried{Pod: key(info.Pod)}, h.groups.preemptorOf(info.Pod)
 		h.failed[info.Pod.UID] = false
 		h.uids[key(info.Pod)] = info.Pod.UID
 		delete(h.claims.may, info.Pod.UID)
 		delete(h.claims.conditioned, info.Pod.UID)
-		delete(h.evictions.byPreemptor, info.Pod.UID)
+		delete(h.evictions.byPreemptor, h.triedUID)
 		// A pod that is being deleted is skipped, and no function of this program hears of it.
-		h.isOver = info.Pod.DeletionTimestamp != nil
+		h.isOver = info.Pod.DeletionTimestamp != nil || h.groups != nil && isMember(info.Pod)
 	}
 	return info, err
+}
+
+func (h *history) pop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+	if h.groups != nil {
+		return h.groups.pop(logger, h.trying.Pod)
+	}
+	return h.queue.Pop(logger)
+}
+
+// about returns what is told of a pod: of a member of the group that is tried, or of the pod that is.
+func (h *history) about(pod string) *Tried {
+	if member := h.groups.member(pod); member != nil {
+		return member
+	}
+	if h.tried == nil {
+		h.tried = &Tried{Pod: pod}
+	}
+	return h.tried
 }
 
 // schedulePod asks the scheduler, and takes the first of the nodes that are as good as its choice.
@@ -327,19 +369,17 @@ func (h *history) schedulePod(ctx context.Context, fw framework.Framework, state
 		h.problem = problem
 		return result, err
 	}
-	h.tried.Best = best
+	h.about(key(info.Pod)).Best = best
 	result.SuggestedHost = best[0]
 	return result, nil
 }
 
 func (h *history) handleFailure(ctx context.Context, fw framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 	h.mutex.Lock()
-	if h.tried == nil {
-		h.tried = &Tried{Pod: key(info.Pod)}
-	}
-	h.tried.Reason, h.tried.Message = v1.PodReasonSchedulerError, status.Message()
+	tried := h.about(key(info.Pod))
+	tried.Reason, tried.Message = v1.PodReasonSchedulerError, status.Message()
 	if status.IsRejected() {
-		h.tried.Reason = v1.PodReasonUnschedulable
+		tried.Reason = v1.PodReasonUnschedulable
 	}
 	h.mutex.Unlock()
 	h.fail(ctx, fw, info, status, nominating, start)
@@ -355,10 +395,7 @@ func (h *history) binding(binding *v1.Binding) error {
 	h.bindings[binding.UID] = answer
 	name := binding.Namespace + "/" + binding.Name
 	h.uids[name] = binding.UID
-	if h.tried == nil {
-		h.tried = &Tried{Pod: name}
-	}
-	h.tried.Host = binding.Target.Name
+	h.about(name).Host = binding.Target.Name
 	h.isOver = true
 	h.mutex.Unlock()
 	return <-answer

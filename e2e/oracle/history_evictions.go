@@ -207,7 +207,7 @@ func (h *history) answerDeletion(d *deletion, refuses bool) error {
 // "Pods gated by a preemption" in docs/parity.md.
 func (h *history) openGate(preemptor types.UID) {
 	for _, info := range h.infos(h.queue.UnschedulablePods()) {
-		if info.Pod.UID == preemptor && info.GatingPlugin == defaultpreemption.Name {
+		if h.groups.preemptorOf(info.Pod) == preemptor && info.GatingPlugin == defaultpreemption.Name {
 			info.GatingPlugin, info.GatingPluginEvents = "", nil
 		}
 	}
@@ -238,7 +238,7 @@ func (a *noticedActivator) Activate(logger klog.Logger, pods map[string]*v1.Pod)
 	a.history.mutex.Lock()
 	defer a.history.mutex.Unlock()
 	for _, pod := range pods {
-		if found := a.history.evictions.byPreemptor[pod.UID]; found != nil {
+		if found := a.history.evictions.byPreemptor[a.history.groups.preemptorOf(pod)]; found != nil {
 			found.activated = true
 		}
 	}
@@ -280,6 +280,16 @@ func (h *history) patched(pod string, data []byte) error {
 			note.Mapped = append(note.Mapped, each.ContainerName+" "+each.ResourceName+" "+each.RequestName)
 		}
 		return h.answered(pod, note, &v1.Pod{})
+	}
+	if member := h.groups.member(pod); member != nil {
+		if condition != nil {
+			member.Condition = condition
+		}
+		return nil
+	}
+	if condition == nil && h.groups.has(pod) {
+		// A member that waits in Permit for the next ones is nominated by chance: they follow at once.
+		return nil
 	}
 	switch {
 	case h.tried != nil && h.tried.Pod == pod:

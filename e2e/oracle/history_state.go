@@ -32,6 +32,12 @@ type StepAnswer struct {
 	Consumed map[string]map[string]float64 `json:"consumed,omitempty"`
 	// Written is what was written to the status of claims, to volumes and to their claims.
 	Written map[string]any `json:"written,omitempty"`
+	// Gates has for each member of a group in the queue the PreEnqueue plugins that reject it now.
+	Gates map[string]map[string][]string `json:"gates,omitempty"`
+	// Groups has for each group the pods that it has, and those of them on nodes.
+	Groups map[string][2]int `json:"groups,omitempty"`
+	// Placed are members that could be placed although Stowage has nothing to try.
+	Placed []string `json:"placed,omitempty"`
 }
 
 // QueuedPod is what the queue knows of a pod.

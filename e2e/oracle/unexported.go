@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"time"
 	"unsafe"
@@ -11,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1alpha2"
 	storageapi "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +22,7 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	schedulinginformers "k8s.io/client-go/informers/scheduling/v1alpha2"
 	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -29,6 +32,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling"
 )
 
 // What the queue does every second, and every half minute, has no exported name.
@@ -42,11 +47,40 @@ func flushUnschedulablePodsLeftover(queue *internalqueue.PriorityQueue, logger k
 // forgetTaintsForNewNodes takes back the registration for changes of taints that the scheduler adds
 // to every plugin that wants new nodes: Stowage has none, see "Waking pods" in docs/parity.md.
 func forgetTaintsForNewNodes(queue *internalqueue.PriorityQueue) {
-	field := reflect.ValueOf(queue).Elem().FieldByName("queueingHintMap")
-	hints := *(*internalqueue.QueueingHintMapPerProfile)(unsafe.Pointer(field.UnsafeAddr()))
-	for _, byEvent := range hints {
+	for _, byEvent := range hintsOf(queue) {
 		delete(byEvent, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeTaint})
 	}
+}
+
+// forgetPodsWithoutNode takes back the registrations for new pods that have no node, but for that of
+// GangScheduling: there are such events only with its feature gate, see "Waking pods" in docs/parity.md.
+func forgetPodsWithoutNode(queue *internalqueue.PriorityQueue) {
+	assigned, unscheduled := framework.EventAssignedPodAdd.Resource, framework.EventUnscheduledPodAdd.Resource
+	for _, byEvent := range hintsOf(queue) {
+		for event, hints := range maps.Clone(byEvent) {
+			if event.Resource != fwk.Pod || event.ActionType&fwk.Add == 0 {
+				continue
+			}
+			delete(byEvent, event)
+			for _, hint := range hints {
+				if hint.PluginName == gangscheduling.Name {
+					byEvent[event] = append(byEvent[event], hint)
+					continue
+				}
+				for resource, action := range map[fwk.EventResource]fwk.ActionType{
+					assigned: event.ActionType, unscheduled: event.ActionType &^ fwk.Add,
+				} {
+					split := fwk.ClusterEvent{Resource: resource, ActionType: action}
+					byEvent[split] = append(byEvent[split], hint)
+				}
+			}
+		}
+	}
+}
+
+func hintsOf(queue *internalqueue.PriorityQueue) internalqueue.QueueingHintMapPerProfile {
+	field := reflect.ValueOf(queue).Elem().FieldByName("queueingHintMap")
+	return *(*internalqueue.QueueingHintMapPerProfile)(unsafe.Pointer(field.UnsafeAddr()))
 }
 
 // syncInformer is an informer whose handlers run within `deliver`.
@@ -132,6 +166,9 @@ var stepKinds = map[string]func(informers.SharedInformerFactory) *syncInformer{
 	}),
 	"PodDisruptionBudget": syncInformerOf(&policyv1.PodDisruptionBudget{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
 		return policyinformers.NewPodDisruptionBudgetInformer(client, metav1.NamespaceAll, 0, byNamespace())
+	}),
+	"PodGroup": syncInformerOf(&schedulingapi.PodGroup{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
+		return schedulinginformers.NewPodGroupInformer(client, metav1.NamespaceAll, 0, byNamespace())
 	}),
 	"PersistentVolume": syncInformerOf(&v1.PersistentVolume{}, func(client kubernetes.Interface) cache.SharedIndexInformer {
 		return coreinformers.NewPersistentVolumeInformer(client, 0, byNamespace())

@@ -11,6 +11,9 @@
     python -m tests.parity.history --profiles --seeds 0:500  # with several profiles
     python -m tests.parity.history --extenders --seeds 0:500 # with extenders
     python -m tests.parity.history --sampling --seeds 0:100  # with samples of many nodes
+    python -m tests.parity.history --groups --seeds 0:500    # with pod groups
+    python -m tests.parity.history --racks --seeds 0:500     # with pod groups in racks
+    python -m tests.parity.history --whole --seeds 0:500     # with preemption for whole groups
     python -m tests.parity.history --dump 17       # one case, both answers, the differences
 
 Each case is a small cluster with little room and a list of steps. Objects are created, changed and
@@ -50,6 +53,14 @@ from tests.parity.generator.history_devices import (
     make_wide_history_case,
 )
 from tests.parity.generator.history_extenders import has_extenders, make_extenders_history_case
+from tests.parity.generator.history_groups import (
+    has_groups,
+    has_racks,
+    has_whole_groups,
+    make_groups_history_case,
+    make_racks_history_case,
+    make_whole_history_case,
+)
 from tests.parity.generator.history_more import has_more, make_more_history_case
 from tests.parity.generator.history_profiles import has_profiles, make_profiles_history_case
 from tests.parity.generator.history_sampling import has_samples, make_sampling_history_case
@@ -58,6 +69,15 @@ from tests.parity.history_both import live_through_both
 from tests.parity.history_claims import live_through_claims
 from tests.parity.history_devices import live_through_devices
 from tests.parity.history_extenders import live_through_extenders
+from tests.parity.history_groups import (
+    GROUP_GATES,
+    RACK_GATES,
+    WHOLE_GATES,
+    compare_groups,
+    live_through_groups,
+    live_through_racks,
+    live_through_whole,
+)
 from tests.parity.history_more import live_through_more
 from tests.parity.history_profiles import live_through_profiles
 from tests.parity.history_sampling import live_through_sampling
@@ -77,10 +97,22 @@ MAKES: Final[Mapping[str, Callable[[int], Object]]] = {
     "profiles": make_profiles_history_case,
     "extenders": make_extenders_history_case,
     "sampling": make_sampling_history_case,
+    "groups": make_groups_history_case,
+    "racks": make_racks_history_case,
+    "whole": make_whole_history_case,
 }
 """What makes the cases of an option."""
+_GATES: Final[Mapping[str, Sequence[str]]] = {
+    "groups": GROUP_GATES,
+    "racks": RACK_GATES,
+    "whole": WHOLE_GATES,
+}
+"""The feature gates that are on, by option."""
 _WAYS: Final[Sequence[tuple[Callable[[Object], bool], Callable[[Object, int], Object]]]] = (
     (has_both, live_through_both),
+    (has_whole_groups, live_through_whole),
+    (has_racks, live_through_racks),
+    (has_groups, live_through_groups),
     (has_devices, live_through_devices),
     (has_claims, live_through_claims),
     (has_volumes, live_through_volumes),
@@ -96,9 +128,11 @@ PRINTED: Final = 20
 _BATCH: Final = 50
 
 
-def history_command() -> list[str]:
-    """Return the command line of the judge, which decides about each pod by itself."""
-    return oracle_command("--history", "--feature-gates=OpportunisticBatching=false", admit=False)
+def history_command(kind: str = "") -> list[str]:
+    """Return the command line of the judge of a kind, which decides about each pod by itself."""
+    on = [f"{gate}=true" for gate in _GATES.get(kind, ())]
+    gates = ",".join(["OpportunisticBatching=false", *on])
+    return oracle_command("--history", f"--feature-gates={gates}", admit=False)
 
 
 def question(admitted: Object, ours: Object) -> Object:
@@ -123,10 +157,14 @@ def compare_histories(theirs: Object, ours: Object) -> list[Difference]:
 
 
 def _differences(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
+    groups = actual.get("members")
+    if groups is not None:
+        yield from compare_groups(where, expected, actual, compare_attempts)
     # What kube-scheduler writes about a pod that is gone is written to no pod.
     if actual["tried"] or where.rpartition(" ")[2] not in ("unbound", "delete"):
-        yield from _attempt(where, expected["tried"] or {}, actual["tried"] or {})
-    for name in sorted(expected["pods"].keys() | actual["pods"].keys()):
+        yield from compare_attempts(where, expected["tried"] or {}, actual["tried"] or {})
+    members = (expected.get("gates") or {}).keys() | (groups or {}).keys()
+    for name in sorted((expected["pods"].keys() | actual["pods"].keys()) - members):
         theirs, ours = expected["pods"].get(name, {}), actual["pods"].get(name, {})
         is_woken = "active" in (theirs.get("place"), ours.get("place"))
         for field in sorted(theirs.keys() | ours.keys()):
@@ -140,11 +178,14 @@ def _differences(where: str, expected: Object, actual: Object) -> Iterator[Diffe
     fields += ["start"] if "start" in actual else []
     for field in fields:
         theirs, ours = expected.get(field), actual.get(field)
+        if field == "next" and members:
+            theirs, ours = ([p for p in each or () if p not in members] for each in (theirs, ours))
         if theirs != ours:
             yield Difference(f"{where} {field}", field, theirs, ours)
 
 
-def _attempt(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
+def compare_attempts(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
+    """Yield the differences between two ends of the attempt of a pod."""
     fields = ["pod", "host", "reason", "nomination", "victims", "displaced"]
     if expected.get("reason") != QUIET:
         fields.append("message")
@@ -204,7 +245,7 @@ def main() -> int:
     parser.add_argument("--dump", type=int, metavar="SEED")
     arguments = parser.parse_args()
     make = MAKES.get(arguments.what, make_history_case)
-    with running(history_command()) as judge:
+    with running(history_command(arguments.what or "")) as judge:
         if arguments.dump is not None:
             return _dump(judge, arguments.dump, make)
         first, last = (int(part) for part in arguments.seeds.split(":"))
@@ -256,6 +297,13 @@ def _met(ours: Object) -> Iterator[str]:
                 yield "attempt: with victims"
             if "displaced" in tried:
                 yield "attempt: others lose their nomination"
+            ends = [*tried.get("members", {}).values()]
+            if ends:
+                placed = sum("host" in end for end in ends)
+                many = "none" if not placed else "all" if placed == len(ends) else "some"
+                yield f"attempt of a group: {many} placed"
+            if tried.get("group"):
+                yield f"condition of a group: {tried['group']['status']} {tried['group']['reason']}"
 
 
 def _dump(judge: Answerer, seed: int, make: Callable[[int], Object]) -> int:

@@ -36,7 +36,7 @@ their clocks when the step `flush` says so. These differences are meant, and are
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -75,6 +75,7 @@ PLURAL: Final = {
     "Namespace": "namespaces",
     "Node": "nodes",
     "Pod": "pods",
+    "PodGroup": "podgroups",
     "DeviceClass": "deviceclasses",
     "ResourceSlice": "resourceslices",
     "ResourceClaim": "resourceclaims",
@@ -100,6 +101,9 @@ _SKIPPED: Final = "skip schedule deleting pod"
 class Living:
     """Our engine, the API server, and the steps so far."""
 
+    GATES: ClassVar[Sequence[str]] = ()
+    """The feature gates that are on."""
+
     def __init__(self, case: Object, seed: int) -> None:
         self.draw = Draw(f"steps:{seed}")
         self.world = World(case)
@@ -119,7 +123,7 @@ class Living:
         """Evictions without an answer, by the key of the victim."""
         kinds = kinds_of_steps(case)
         self._others = [raw for raw in case["objects"] if raw["kind"] not in kinds]
-        self.profiles, cluster = load_case({**case, "objects": self._others})
+        self.profiles, cluster = load_case({**case, "objects": self._others}, self.GATES)
         self.engine = cluster.engine
         percentage = self.profiles.config.percentage_of_nodes_to_score
         self.engine.core.algorithm = FirstOfEqual(self.meanwhile, percentage)
@@ -290,7 +294,7 @@ class Living:
 
     def _end_victim(self, raw: Object, evict: Evict) -> None:
         if evict.condition is not None:
-            raw["status"].setdefault("conditions", []).append(_condition(evict.condition))
+            raw["status"].setdefault("conditions", []).append(noted_condition(evict.condition))
         if not node_of(raw) or self.draw.maybe(0.2):
             self.delete(raw)
         else:
@@ -385,7 +389,7 @@ class Living:
     def _evict(self, evict: Evict) -> None:
         key = f"{evict.namespace}/{evict.name}"
         self.evictions[key] = evict
-        self._evicted[key] = evict.condition and _condition(evict.condition)
+        self._evicted[key] = evict.condition and noted_condition(evict.condition)
 
     def _note(self, **noted: Any) -> None:
         assert self.tried is not None
@@ -396,7 +400,7 @@ class Living:
         raw = self.world.held["Pod"].get(key)
         condition = patch.condition
         if condition is not None:
-            noted = _condition(condition)
+            noted = noted_condition(condition)
             self._note(condition=noted)
             noted = {**noted, "lastTransitionTime": "2026-01-02T03:04:05Z"}
         tried = self.tried or {"pod": key}
@@ -424,7 +428,8 @@ class Living:
             self._renominated = key
 
 
-def _condition(written: Condition) -> Object:
+def noted_condition(written: Condition) -> Object:
+    """A condition as it is compared."""
     fields = ("type", "status", "reason", "message")
     noted = {field: getattr(written, field) for field in fields}
     return {**noted, "observedGeneration": written.observed_generation}

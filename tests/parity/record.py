@@ -28,6 +28,11 @@ from tests.parity.generator.history_devices import (
     make_wide_history_case,
 )
 from tests.parity.generator.history_extenders import make_extenders_history_case
+from tests.parity.generator.history_groups import (
+    make_groups_history_case,
+    make_racks_history_case,
+    make_whole_history_case,
+)
 from tests.parity.generator.history_more import make_more_history_case
 from tests.parity.generator.history_profiles import make_profiles_history_case
 from tests.parity.generator.history_sampling import make_sampling_history_case
@@ -96,6 +101,12 @@ EXTENDER_HISTORIES = "histories-extenders"
 """The same with extenders."""
 SAMPLING_HISTORIES = "histories-sampling"
 """The same with samples of many nodes."""
+GROUP_HISTORIES = "histories-groups"
+"""The same with pod groups."""
+RACK_HISTORIES = "histories-racks"
+"""The same with pod groups that must run in racks."""
+WHOLE_HISTORIES = "histories-whole"
+"""The same with pod groups that preempt as a whole."""
 ALL_HISTORIES: Mapping[str, Callable[[int], Any]] = {
     HISTORIES: make_history_case,
     CLAIM_HISTORIES: make_claims_history_case,
@@ -107,6 +118,9 @@ ALL_HISTORIES: Mapping[str, Callable[[int], Any]] = {
     PROFILE_HISTORIES: make_profiles_history_case,
     EXTENDER_HISTORIES: make_extenders_history_case,
     SAMPLING_HISTORIES: make_sampling_history_case,
+    GROUP_HISTORIES: make_groups_history_case,
+    RACK_HISTORIES: make_racks_history_case,
+    WHOLE_HISTORIES: make_whole_history_case,
 }
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
@@ -206,7 +220,7 @@ def _record_groups(name: str, gates: Sequence[str], makes: Makes) -> None:
 
 def _record_histories(name: str, make: Callable[[int], Any]) -> None:
     seeds = range(FIRST_SEED, FIRST_SEED + FEWER_HISTORIES.get(name, HISTORY_CASES))
-    with running(history.history_command()) as oracle:
+    with running(history.history_command(name.removeprefix(f"{HISTORIES}-"))) as oracle:
         lines = [
             json.dumps({"seed": seed, **case, "history": theirs}, separators=(",", ":")) + "\n"
             for seed, (case, _, theirs) in zip(

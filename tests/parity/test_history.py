@@ -17,6 +17,7 @@ from tests.parity.record import (
     ALL_HISTORIES,
     CLAIM_HISTORIES,
     FEWER_HISTORIES,
+    GROUP_HISTORIES,
     HISTORIES,
     HISTORY_CASES,
     recorded_cases,
@@ -51,7 +52,8 @@ def test_a_seed_makes_the_same_history_again() -> None:
 @cache
 def lived(*fields: str) -> Any:
     """The first recorded history with these fields in its steps, as our engine lives through it."""
-    recorded = (case for kind in (HISTORIES, CLAIM_HISTORIES) for case in recorded_cases(kind))
+    kinds = (HISTORIES, CLAIM_HISTORIES, GROUP_HISTORIES)
+    recorded = (case for kind in kinds for case in recorded_cases(kind))
     case = next(each for each in recorded if all(has(each, field) for field in fields))
     return case, lived_through(case, case["seed"])
 
@@ -95,22 +97,43 @@ def planted(kind: str) -> Callable[[Any], bool]:
         elif kind == "written" and answer.get("written"):
             answer["written"].popitem()
         else:
-            return False
+            return changed_group(answer, kind)
         return True
 
     return change
+
+
+def changed_group(answer: Any, kind: str) -> bool:
+    """Change one thing about pod groups, if there is such a thing."""
+    tried, gates = answer["tried"], answer.get("gates", {})
+    gated = next((name for name, closed in gates.items() if closed), "")
+    if kind == "group" and tried and tried.get("group"):
+        tried["group"]["reason"] = "other"
+    elif kind == "gates" and gated:
+        gates[gated] = {"other": []}
+    elif kind == "members" and gates:
+        del gates[next(iter(gates))]
+    elif kind == "groups":
+        answer["groups"] = {"default/other": [1, 0]}
+    elif kind == "waits in vain":
+        answer["placed"] = ["default/other"]
+    else:
+        return False
+    return True
 
 
 KINDS = ("place", "since", "attempts", "rejections", "unschedulable", "until", "pod", "host")
 MORE = ("message", "condition", "next", "nodes", "nominated")
 OF_PREEMPTION = ("victims", "evictions", "displaced")
 OF_CLAIMS = ("devices", "written")
+OF_GROUPS = ("group", "gates", "members", "groups", "waits in vain")
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *MORE, *OF_PREEMPTION, *OF_CLAIMS])
+@pytest.mark.parametrize("kind", [*KINDS, *MORE, *OF_PREEMPTION, *OF_CLAIMS, *OF_GROUPS])
 def test_a_difference_is_found(kind: str) -> None:
     """Each kind of field that is compared, changed after one step."""
-    case, ours = lived(*OF_CLAIMS) if kind in OF_CLAIMS else lived("evictions")
+    fields = OF_CLAIMS if kind in OF_CLAIMS else ("gates",) if kind in OF_GROUPS else ("evictions",)
+    case, ours = lived(*fields)
     theirs, change = copy.deepcopy(case["history"]), planted(kind)
     number = next(at for at, answer in enumerate(theirs["steps"]) if change(answer))
 

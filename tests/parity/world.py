@@ -10,7 +10,7 @@ from tests.parity.generator.storage_changes import STORAGE_KINDS
 
 CLAIM_KINDS: Final = ("DeviceClass", "ResourceSlice", "ResourceClaim")
 """Those of devices, which some histories have."""
-STEP_KINDS: Final = ("Namespace", "Node", "Pod", *CLAIM_KINDS, *STORAGE_KINDS)
+STEP_KINDS: Final = ("Namespace", "Node", "Pod", "PodGroup", *CLAIM_KINDS, *STORAGE_KINDS)
 """The kinds of objects that steps are about."""
 SELECTING_KINDS: Final = (
     "Service",

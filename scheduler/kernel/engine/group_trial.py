@@ -53,6 +53,7 @@ CONSTRAINED: Final = GroupVictims(
         "workload aware preemption is not supported for pod groups with scheduling constraints"
     )
 )
+GROUP_GONE: Final = 'failed to get pod group object: podgroup.scheduling.k8s.io "{}" not found'
 CHANGED: Final = GroupVictims(unschedulable("the cluster changed while victims were searched"))
 """The group is tried again after backoff: there may be no event to wake it."""
 NOT_ASKED: Final = GroupVictims(
@@ -281,9 +282,11 @@ class GroupTrial(ClusterCopy):
 
 
 def find_victims(
-    core: EngineState, step: GroupStep, group: PodGroup, members: Sequence[Attempt]
+    core: EngineState, step: GroupStep, group: PodGroup | None, members: Sequence[Attempt]
 ) -> Steps[GroupVictims | None]:
     """Find the victims of a group that does not fit; None if its members preempt one by one.
+
+    Without the object of the group, the outcome is an error: its priority is not known.
 
     Some members may be assumed on a node. The search takes as many steps as it needs. If the
     cluster has changed meanwhile, a new copy must confirm that the group fits without the victims,
@@ -296,8 +299,9 @@ def find_victims(
     plugin: PodGroupPostFilterPlugin | None = plugins.post_filter_as(PodGroupPostFilterPlugin)
     if plugin is None:
         return None
-    if group.topology_key is not None:
-        return CONSTRAINED
+    if group is None or group.topology_key is not None:
+        gone = GROUP_GONE.format(members[0].pod.group_name)
+        return GroupVictims(error(gone)) if group is None else CONSTRAINED
     if step.is_over:
         yield
     attempts = [each for each in members if not each.has_left]

@@ -108,8 +108,10 @@ class PodGroupCycle:
         popped = [first] if known is None else self._popped(first, known)
         if not popped:
             return 0
-        # 2. Members that need no node drop out. The others have one place in the queue's order.
-        queued = [each for each in popped if not self._placing.skips(each.pod_info)]
+        # 2. Members that need no node drop out, unless all fail in step 4. The others have one
+        # place in the queue's order.
+        fails = of_several_profiles([each.pod_info for each in popped]) is not None
+        queued = [each for each in popped if fails or not self._placing.skips(each.pod_info)]
         order = self._core.order_of(popped[0])
         begin, profiles = self._core.attempts.begin, self._core.frameworks
         members = [begin(profiles, each, order) for each in queued]
@@ -241,10 +243,8 @@ class PodGroupCycle:
     ) -> Steps[tuple[Conclusion, GroupVictims | None]]:
         """Search for victims of a group that does not fit, conclude, and keep room for it."""
         group = None if known is None else known.group
-        if choice.failure is not None and not choice.failure.is_rejection:
-            group = None
         found = None
-        if group is not None:
+        if choice.failure is None or choice.failure.is_rejection:
             found = yield from self._victims_of(members, group)
         conclusion = self._conclude(members, choice, found)
         if choice.failure is not None or group is None or found is CHANGED:
@@ -256,7 +256,7 @@ class PodGroupCycle:
         return conclusion, found
 
     def _victims_of(
-        self, members: Sequence[Attempt], group: PodGroup
+        self, members: Sequence[Attempt], group: PodGroup | None
     ) -> Steps[GroupVictims | None]:
         """Find the victims of the whole group; None where it fits, or a member had an error."""
         placed = (each for each in members if each.failure is None and each.placed is not None)
@@ -266,7 +266,7 @@ class PodGroupCycle:
         try:
             found = yield from find_victims(self._core, self.step, group, members)
         except Exception as problem:  # noqa: BLE001 - members must not be lost
-            failure = self._core.unexpected(group.name, problem)
+            failure = self._core.unexpected(members[0].pod.group_name, problem)
             return GroupVictims(error(failure.message))
         if found is None or not found.victims:
             return found

@@ -29,7 +29,7 @@ def with_preemption(draw: Draw, case: Object) -> Object:
         node["status"]["capacity"] = dict(node["status"]["allocatable"])
     for each in objects:
         if each["kind"] == "PodGroup":
-            _shape_group(draw, each)
+            shape_group(draw, each)
         elif each["kind"] == "Pod" and "nodeName" not in each["spec"]:
             _shape_waiting(draw, each)
     cluster = Cluster(nodes=nodes)
@@ -53,7 +53,8 @@ def make_preemption_in_racks_case(seed: int) -> Object:
     return case
 
 
-def _shape_group(draw: Draw, group: Object) -> None:
+def shape_group(draw: Draw, group: Object) -> None:
+    """Give a group a priority and a disruption mode, or neither."""
     spec = group["spec"]
     priority = draw.pick(GROUPS)
     if priority is not None:
@@ -84,7 +85,7 @@ def _running_group(draw: Draw, name: str, cluster: Cluster) -> None:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"schedulingPolicy": {"basic": {}}},
     }
-    _shape_group(draw, group)
+    shape_group(draw, group)
     if draw.maybe(0.9):
         cluster.others.append(group)
     for number in range(draw.randint(1, 4)):

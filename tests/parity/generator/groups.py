@@ -98,7 +98,7 @@ def make_case_with(draw: Draw, nodes: int, features: list[Feature]) -> Object:
     draw.shuffle(pending)
     for i, pod in enumerate(pending):
         pod["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{i:02}Z"
-    sentinels = [_sentinel(node) for node in cluster.nodes]
+    sentinels = [sentinel(node) for node in cluster.nodes]
     cluster.running, cluster.pending = [*sentinels, *running], pending
     return cluster.case()
 
@@ -135,7 +135,7 @@ def _shape_pod(draw: Draw, pod: Object) -> None:
         pod["spec"]["priority"] = draw.pick(PRIORITIES)
 
 
-def _sentinel(node: Object) -> Object:
+def sentinel(node: Object) -> Object:
     """A pod with anti-affinity that takes nothing of its node but its place among the pods."""
     name = node["metadata"]["name"]
     term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"never": "there"}}}

@@ -56,6 +56,21 @@ class Preempting(Gangs):
         self.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
 
 
+def test_a_group_that_is_gone_fails_with_an_error() -> None:
+    """As with kube-scheduler: its priority is not known, so nothing can be said of victims."""
+    driven = Preempting(1)
+    driven.runs("old")
+    driven.group(priority=10)
+    pods = driven.members(3)
+    driven.handle(ObjectGone("podgroups", "default", "g", "uid-of-g"))
+
+    driven.run()
+
+    gone = 'failed to get pod group object: podgroup.scheduling.k8s.io "g" not found'
+    assert driven.evicted() == []
+    assert [driven.message(pod) for pod in pods] == [gone] * 3
+
+
 def test_the_victims_of_all_members_leave() -> None:
     """Three members need three places, and two are free: one pod leaves, the least important."""
     driven = Preempting(4)

@@ -113,8 +113,9 @@ def test_members_wait_when_their_group_is_deleted() -> None:
     assert len(driven.bound()) == 2
 
 
-def test_members_of_several_profiles_are_an_error_of_all() -> None:
-    """One profile decides about a group."""
+@pytest.mark.parametrize("deletion", [None, "2026-01-01T00:00:00Z"])
+def test_members_of_several_profiles_are_an_error_of_all(deletion: str | None) -> None:
+    """One profile decides about a group; a member that is being deleted counts as well."""
     driven = Gangs(3)
     core = driven.engine.core
     core.frameworks = {**core.frameworks, "second": core.frameworks["test"]}
@@ -123,7 +124,7 @@ def test_members_of_several_profiles_are_an_error_of_all() -> None:
     driven.group(least=2)
     pods = [
         driven.add("first", group="g"),
-        make_pod_info("other", group="g", scheduler_name="second"),
+        make_pod_info("other", group="g", scheduler_name="second", deletion_timestamp=deletion),
     ]
     driven.set(pods[1])
 
