@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.cel import costs, effort
-from scheduler.kernel.cel.errors import (
-    AbortedError,
-    CostLimitError,
-    EvaluationError,
-    UnhashableError,
-)
+from scheduler.kernel.cel.errors import AbortedError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.plan import Interpretable
 from scheduler.kernel.cel.reads import MISSING, Frame, Source, Sources
 from scheduler.kernel.cel.table import DeviceTable
@@ -236,12 +231,12 @@ class Evaluation:
         effort.begin()
         try:
             verdict = _verdict(plan, frame)
-        except UnhashableError:
-            self.spent += frame.cost + effort.done()
-            return _ABORTED, 0
-        except (AbortedError, RecursionError):
+        except (CostLimitError, RecursionError):
             # What it took is not known: it may have ended before a call that is too expensive.
             self.spent += costs.LIMIT
+            return _ABORTED, 0
+        except AbortedError:
+            self.spent += frame.cost + effort.done()
             return _ABORTED, 0
         self.spent += frame.cost + effort.done()
         return verdict, max(frame.cost, effort.counted())

@@ -183,15 +183,19 @@ class DynamicResources(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Skip pods that need no devices; reject those whose claims no node can satisfy yet."""
+        """Skip pods that need no devices; reject those whose claims no node can satisfy yet.
+
+        Differs: a claim that the pod names several times is allocated once. Upstream allocates it
+        several times, and cannot bind the pod.
+        """
         catalog = self._catalog
+        named: dict[str, tuple[str, ResourceClaim]] = {}
         try:
-            named = [
-                (name, catalog.as_for(claim, pod)) for name, claim in claims_of(pod, catalog.claims)
-            ]
+            for name, claim in claims_of(pod, catalog.claims):
+                named.setdefault(claim.key, (name, catalog.as_for(claim, pod)))
         except ClaimProblem as problem:
             return None, unresolvable(str(problem))
-        claims = ClaimStore(named, _claim_of_extended_resources(pod, catalog))
+        claims = ClaimStore([*named.values()], _claim_of_extended_resources(pod, catalog))
         if not len(claims):
             return None, SKIP
         for index in claims.to_allocate():

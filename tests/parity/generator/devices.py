@@ -108,7 +108,11 @@ class Devices(Feature):
             entry = self._running_claim(draw, pod, cluster) if runs else None
             if not runs:
                 entry = self._waiting_claim(draw, pod, name, cluster)
-            if entry is not None:
+            # A claim that is named twice is decided otherwise: see docs/parity.md.
+            named = [
+                each.get("resourceClaimName") for each in pod["spec"].get("resourceClaims", ())
+            ]
+            if entry is not None and entry.get("resourceClaimName", "") not in named:
                 pod["spec"].setdefault("resourceClaims", []).append({"name": name, **entry})
                 main = pod["spec"]["containers"][0].setdefault("resources", {})
                 main.setdefault("claims", []).append({"name": name})

@@ -46,8 +46,6 @@ class OddDevices(Feature):
                     draw.pick(changes)(draw, found)
         claims = pod["spec"].get("resourceClaims", ())
         if claims and draw.maybe(0.1):
-            claims.append({**draw.pick(claims), "name": "again"})
-        if claims and draw.maybe(0.1):
             # No container reads them.
             pod["spec"]["containers"][0]["resources"].pop("claims")
 

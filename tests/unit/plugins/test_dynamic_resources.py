@@ -470,6 +470,23 @@ def test_nodes_without_devices_are_rejected() -> None:
     assert world.on_nodes(again, pod_of("d", name="q"))["a"] == SUCCESS
 
 
+def test_a_claim_that_a_pod_names_twice_is_allocated_once() -> None:
+    """kube-scheduler allocates it twice, and fails to write the second allocation each time."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    pod = pod_of("c", "c")
+
+    state = world.reserved(pod)
+    assert world.pre_bind(state, pod) == SUCCESS
+
+    written = [body["status"] for _, _, body in world.api.sent if "status" in body]
+    assert [
+        [each["device"] for each in status["allocation"]["devices"]["results"]]
+        for status in written
+    ] == [["gpu-0"]]
+
+
 def test_an_allocated_claim_holds_the_pod_to_its_nodes() -> None:
     """What the second claim lacks counts first, and is no matter of the first."""
     world = World()
