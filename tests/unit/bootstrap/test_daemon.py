@@ -22,6 +22,7 @@ from scheduler.daemon.client.reviews import User
 from scheduler.daemon.leader_election.campaign import CampaignThread
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import LeaderElector
+from scheduler.daemon.leader_election.lock import Lock
 from scheduler.daemon.recording.files import recordings_in
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
@@ -153,17 +154,17 @@ def test_an_election_is_as_configured(*, is_coordinated: bool) -> None:
             )
             assert (elector._candidacy is not None) is is_coordinated
             for lock in (elector._lock, await own_lock_of(elector)):
+                assert isinstance(lock, LeaseLock)
                 assert (lock.namespace, lock.name) == ("ours", "mine")
 
     uvloop.run(story())
 
 
-async def own_lock_of(elector: LeaderElector) -> LeaseLock:
+async def own_lock_of(elector: LeaderElector) -> Lock:
     """The Lease as the thread of a campaign opens it."""
     campaigning = elector._campaigning
     assert isinstance(campaigning, CampaignThread)
     async with campaigning._open_lock(asyncio.get_running_loop()) as lock:
-        assert isinstance(lock, LeaseLock)
         return lock
 
 
