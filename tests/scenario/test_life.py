@@ -166,11 +166,14 @@ def test_the_end_waits_for_bindings() -> None:
 @pytest.mark.parametrize(
     ("signals", "status", "node"),
     [
-        pytest.param(1, 0, "n", id="once, and it drains"),
-        pytest.param(2, 1, "", id="twice, and it does not wait"),
+        pytest.param([signal.SIGTERM], 0, "n", id="once, and it drains"),
+        pytest.param([signal.SIGINT], 0, "n", id="Ctrl-C is the same"),
+        pytest.param([signal.SIGTERM] * 2, 1, "", id="twice, and it does not wait"),
     ],
 )
-def test_the_program_ends_on_sigterm(tmp_path: Path, signals: int, status: int, node: str) -> None:
+def test_the_program_ends_on_a_signal(
+    tmp_path: Path, signals: list[signal.Signals], status: int, node: str
+) -> None:
     """The real command, real signals: what was begun is done, unless somebody is in a hurry."""
 
     async def story(world: World) -> None:
@@ -192,11 +195,12 @@ def test_the_program_ends_on_sigterm(tmp_path: Path, signals: int, status: int, 
             world.pod("last")
             await world.until(lambda: slow.hits, "the binding to begin")
 
-            program.send_signal(signal.SIGTERM)
+            first, *others = signals
+            program.send_signal(first)
             async with asyncio.timeout(LIMIT_SECONDS):
                 output = await output_until(program, b"Shutting down")
-                if signals > 1:
-                    program.send_signal(signal.SIGTERM)
+                for each in others:
+                    program.send_signal(each)
                 output += (await program.communicate())[1]
         finally:
             if program.returncode is None:
