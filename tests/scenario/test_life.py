@@ -17,6 +17,7 @@ from scheduler.clock import SystemClock
 from scheduler.daemon.client.connection import Access, Connection
 from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.informers.informer import InformerOptions
+from scheduler.daemon.informers.kinds import PODS
 from scheduler.daemon.serving.server import Server
 from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.watching import watching
@@ -126,6 +127,10 @@ def test_the_dump_on_a_signal() -> None:
         await world.settled()
         world.pod("waits", cpu="1")
         await world.rejected("waits")
+        # A pod that another scheduler has to place is in neither.
+        world.pod("theirs", scheduler="another")
+        pods = world.daemon._informers.of(PODS).store
+        await world.until(lambda: "default/theirs" in pods, "the other pod to be known")
 
         with capture_logs() as logs:
             os.kill(os.getpid(), signal.SIGUSR2)

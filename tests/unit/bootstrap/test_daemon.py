@@ -206,6 +206,24 @@ def test_sizes_are_taken_at_each_scrape() -> None:
     assert float(text.partition("\nstowage_class_cache_bytes ")[2].partition("\n")[0]) > 0
 
 
+def test_failures_are_counted_from_zero() -> None:
+    """Of what alerts watch: a rate does not show the first failure of a series that begins then."""
+
+    async def story() -> str:
+        async with put_together({}) as daemon:
+            return generate_latest(daemon.metrics.registry).decode()
+
+    text = uvloop.run(story())
+
+    for line in (
+        'stowage_plugin_errors_total{extension_point="Filter",plugin="NodeResourcesFit"} 0.0',
+        'stowage_events_dropped_total{reason="refused"} 0.0',
+        'stowage_watch_restarts_total{kind="pods",reason="failed"} 0.0',
+        'stowage_malformed_objects_total{kind="pods"} 0.0',
+    ):
+        assert f"{line}\n" in text
+
+
 @pytest.mark.parametrize(
     ("qps", "burst", "binds", "at_least_seconds"),
     [
