@@ -1,6 +1,7 @@
 """A running daemon takes a changed configuration over: as a whole, or not at all."""
 
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.interface import NodeFilterPlugin
 from scheduler.kernel.framework.status import SUCCESS
 from scheduler.testing.validation import validate_engine
+from tests.scenario.test_life import asking
 from tests.scenario.test_plugins import Holds, held
 from tests.scenario.test_recording import replay
 from tests.scenario.world import World, play
+from tests.support.ports import free_port
 
 Profile = dict[str, Any]
 
@@ -113,6 +116,30 @@ def test_weights_change_under_load(file: Path, tmp_path: Path) -> None:
     play(story)
     status, output = replay(*directory.iterdir())
     assert (status, output.endswith(" events: identical\n")) == (0, True), output
+
+
+def test_configz_shows_what_is_in_force(file: Path) -> None:
+    """Not the file that the daemon began with, and not one that it refused."""
+    port = free_port()
+    write(file, SPREADING, podMaxBackoffSeconds=5)
+
+    async def story(world: World) -> None:
+        daemon = await world.start_daemon(file=file, secure_port=port)
+        async with asking(port) as get:
+
+            async def shown() -> int:
+                _, text = await get("configz")
+                return int(json.loads(text)["componentconfig"]["podMaxBackoffSeconds"])
+
+            seen = [await shown()]
+            for seconds in (7, -1):
+                write(file, SPREADING, podMaxBackoffSeconds=seconds)
+                daemon.reloader.look()
+                seen.append(await shown())
+
+        assert seen == [5, 7, 7]
+
+    play(story)
 
 
 def test_broken_and_mended(file: Path) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -15,6 +17,8 @@ from scheduler.clock import SystemClock
 from scheduler.daemon.client.connection import Access, Connection
 from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.informers.informer import InformerOptions
+from scheduler.daemon.informers.kinds import PODS
+from scheduler.daemon.serving.server import Server
 from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.watching import watching
 from scheduler.tools.offline.cluster import Profiles
@@ -123,6 +127,10 @@ def test_the_dump_on_a_signal() -> None:
         await world.settled()
         world.pod("waits", cpu="1")
         await world.rejected("waits")
+        # A pod that another scheduler has to place is in neither.
+        world.pod("theirs", scheduler="another")
+        pods = world.daemon._informers.of(PODS).store
+        await world.until(lambda: "default/theirs" in pods, "the other pod to be known")
 
         with capture_logs() as logs:
             os.kill(os.getpid(), signal.SIGUSR2)
@@ -163,11 +171,14 @@ def test_the_end_waits_for_bindings() -> None:
 @pytest.mark.parametrize(
     ("signals", "status", "node"),
     [
-        pytest.param(1, 0, "n", id="once, and it drains"),
-        pytest.param(2, 1, "", id="twice, and it does not wait"),
+        pytest.param([signal.SIGTERM], 0, "n", id="once, and it drains"),
+        pytest.param([signal.SIGINT], 0, "n", id="Ctrl-C is the same"),
+        pytest.param([signal.SIGTERM] * 2, 1, "", id="twice, and it does not wait"),
     ],
 )
-def test_the_program_ends_on_sigterm(tmp_path: Path, signals: int, status: int, node: str) -> None:
+def test_the_program_ends_on_a_signal(
+    tmp_path: Path, signals: list[signal.Signals], status: int, node: str
+) -> None:
     """The real command, real signals: what was begun is done, unless somebody is in a hurry."""
 
     async def story(world: World) -> None:
@@ -189,11 +200,12 @@ def test_the_program_ends_on_sigterm(tmp_path: Path, signals: int, status: int, 
             world.pod("last")
             await world.until(lambda: slow.hits, "the binding to begin")
 
-            program.send_signal(signal.SIGTERM)
+            first, *others = signals
+            program.send_signal(first)
             async with asyncio.timeout(LIMIT_SECONDS):
                 output = await output_until(program, b"Shutting down")
-                if signals > 1:
-                    program.send_signal(signal.SIGTERM)
+                for each in others:
+                    program.send_signal(each)
                 output += (await program.communicate())[1]
         finally:
             if program.returncode is None:
@@ -289,10 +301,26 @@ def test_credentials_of_a_cluster_that_is_watched_are_renewed(
     play(story)
 
 
-def test_health_is_that_of_the_daemon() -> None:
+ELECTION = {"leaderElect": True, "resourceName": "stowage", "resourceNamespace": "default"}
+
+
+@asynccontextmanager
+async def asking(port: int) -> AsyncIterator[Callable[[str], Awaitable[tuple[int, str]]]]:
+    """Asks the secure port of a daemon for a path: status and text."""
+    async with aiohttp.ClientSession() as session:
+
+        async def get(path: str) -> tuple[int, str]:
+            url = f"https://127.0.0.1:{port}/{path}"
+            async with session.get(url, ssl=False) as answer:
+                return answer.status, await answer.text()
+
+        yield get
+
+
+def test_health_is_that_of_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes hear of its election, its caches, its watches, its port and its end."""
+    monkeypatch.setattr("scheduler.daemon.informers.informer.BLIND_SECONDS", 0.1)
     port = free_port()
-    election = {"leaderElect": True, "resourceName": "stowage", "resourceNamespace": "default"}
     checks = {
         "healthz": {"leaderElection"},
         "livez": {"ping", "port"},
@@ -300,23 +328,69 @@ def test_health_is_that_of_the_daemon() -> None:
     }
 
     async def story(world: World) -> None:
-        daemon = await world.start_daemon({"leaderElection": election}, secure_port=port)
-        async with aiohttp.ClientSession() as session:
+        daemon = await world.start_daemon({"leaderElection": ELECTION}, secure_port=port)
+        async with asking(port) as get:
 
             async def lines(path: str) -> set[str]:
-                url = f"https://127.0.0.1:{port}/{path}?verbose"
-                async with session.get(url, ssl=False) as answer:
-                    return set((await answer.text()).splitlines())
+                _, text = await get(f"{path}?verbose")
+                return set(text.splitlines())
 
             for path, names in checks.items():
                 well = {f"[+]{name} ok" for name in names} | {f"{path} check passed"}
                 assert await lines(path) == well
+            world.sandbox.faults.answer(500, verb="watch", path="*", times=None)
+            world.sandbox.faults.close_watches(abort=True)
+            informers, clock = daemon._informers, SystemClock()
+            await world.until(lambda: informers.blind(clock.monotonic()), "the watches to fail")
             daemon.daemon.health.handlers_synced = False
             daemon.daemon.health.shutting_down = True
-            assert await lines("readyz") >= {
-                "[-]shutdown failed, see the log",
-                "[-]sched-handler-sync failed, see the log",
+            monkeypatch.setattr(Server, "check_healthy", lambda _: "a task has ended")
+            assert await lines("readyz") == {
+                "[+]leaderElection ok",
+                *(
+                    f"[-]{name} failed, see the log"
+                    for name in checks["readyz"] - {"leaderElection"}
+                ),
                 "readyz check failed",
             }
+            assert "[-]port failed, see the log" in await lines("livez")
+
+    play(story)
+
+
+def test_a_standby_has_no_metrics_of_resources() -> None:
+    """Those of several replicas would add up."""
+    port = free_port()
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "stowage", "namespace": "default"},
+        "spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600},
+    }
+
+    async def story(world: World) -> None:
+        world.sandbox.create(lease)
+        world.pod("p", cpu="1")
+        daemon = await world.start_daemon({"leaderElection": ELECTION}, secure_port=port)
+        elector = daemon._elector
+        assert elector is not None
+        async with asking(port) as get:
+            assert await get("metrics/resources") == (200, "")
+            world.end_lease()
+            await world.until(elector.is_leading, "it to lead")
+            assert "kube_pod_resource_request{" in (await get("metrics/resources"))[1]
+
+    play(story)
+
+
+@pytest.mark.parametrize(("is_on", "status"), [(True, 200), (False, 404)])
+def test_the_level_of_the_log_is_set_with_profiling_only(*, is_on: bool, status: int) -> None:
+    """By the field `enableProfiling`."""
+    port = free_port()
+
+    async def story(world: World) -> None:
+        await world.start_daemon({"enableProfiling": is_on}, secure_port=port)
+        async with asking(port) as get:
+            assert (await get("debug/flags/v"))[0] == status
 
     play(story)

@@ -117,6 +117,8 @@ def test_events_that_are_refused() -> None:
                 world.pod(name)
             await world.bound(*names)
             await world.until(lambda: refused.hits == len(names), "all events to be refused")
+            dropped = world.daemon.metrics.events_dropped["refused"]
+            await world.until(lambda: dropped.value == len(names), "all of them to be counted")
 
         [told] = [entry for entry in logs if entry["event"] == "Event not sent"]
         assert REFUSED in told["err"]

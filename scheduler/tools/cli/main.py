@@ -1,6 +1,7 @@
 """The command group; each command is imported only when it is used, so that help is quick."""
 
 import gc
+import os
 import signal
 import sys
 from difflib import get_close_matches
@@ -91,11 +92,22 @@ _EXTRAS: Final = {
 """Commands of extras, each with the remedy if it is not installed."""
 
 
+def _end_when_asked() -> None:
+    """End on SIGTERM until a command handles it itself.
+
+    The kernel drops signals without a handler for the first process of a container. A pod deleted
+    at its start would run on until it is killed, possibly as the leader.
+    """
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 class _LazyGroup(click.Group):
     """A group that knows its commands by name and imports them on use."""
 
     @override
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        _end_when_asked()
         with checked_streams(kwargs.get("prog_name") or "stowage"):
             return super().main(*args, **kwargs)
 

@@ -22,6 +22,7 @@ from scheduler.daemon.client.reviews import User
 from scheduler.daemon.leader_election.campaign import CampaignThread
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import LeaderElector
+from scheduler.daemon.leader_election.lock import Lock
 from scheduler.daemon.recording.files import recordings_in
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
@@ -153,17 +154,17 @@ def test_an_election_is_as_configured(*, is_coordinated: bool) -> None:
             )
             assert (elector._candidacy is not None) is is_coordinated
             for lock in (elector._lock, await own_lock_of(elector)):
+                assert isinstance(lock, LeaseLock)
                 assert (lock.namespace, lock.name) == ("ours", "mine")
 
     uvloop.run(story())
 
 
-async def own_lock_of(elector: LeaderElector) -> LeaseLock:
+async def own_lock_of(elector: LeaderElector) -> Lock:
     """The Lease as the thread of a campaign opens it."""
     campaigning = elector._campaigning
     assert isinstance(campaigning, CampaignThread)
     async with campaigning._open_lock(asyncio.get_running_loop()) as lock:
-        assert isinstance(lock, LeaseLock)
         return lock
 
 
@@ -203,6 +204,24 @@ def test_sizes_are_taken_at_each_scrape() -> None:
     ):
         assert f"{line}\n" in text
     assert float(text.partition("\nstowage_class_cache_bytes ")[2].partition("\n")[0]) > 0
+
+
+def test_failures_are_counted_from_zero() -> None:
+    """Of what alerts watch: a rate does not show the first failure of a series that begins then."""
+
+    async def story() -> str:
+        async with put_together({}) as daemon:
+            return generate_latest(daemon.metrics.registry).decode()
+
+    text = uvloop.run(story())
+
+    for line in (
+        'stowage_plugin_errors_total{extension_point="Filter",plugin="NodeResourcesFit"} 0.0',
+        'stowage_events_dropped_total{reason="refused"} 0.0',
+        'stowage_watch_restarts_total{kind="pods",reason="failed"} 0.0',
+        'stowage_malformed_objects_total{kind="pods"} 0.0',
+    ):
+        assert f"{line}\n" in text
 
 
 @pytest.mark.parametrize(

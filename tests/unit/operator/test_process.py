@@ -10,6 +10,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from typing_extensions import override
 
 from apistub.sandbox import Sandbox
@@ -30,6 +31,7 @@ from scheduler.operator.process import (
     watch,
 )
 from scheduler.operator.reconciler import Reconciler
+from scheduler.tools.cli.operator import operator
 from tests.support.clock import FakeClock
 from tests.support.ports import free_port, has_ipv6
 from tests.support.virtual_time import run_in
@@ -95,7 +97,12 @@ async def running(
 
     monkeypatch.setattr("scheduler.operator.process.load_connection", connect)
     options = OperatorOptions(
-        kubeconfig="", context="", namespace="default", image="stowage:1", health_port=0
+        kubeconfig="",
+        context="",
+        namespace="default",
+        image="stowage:1",
+        health_port=0,
+        reserved_scheduler_name=("theirs",),
     )
     task = asyncio.create_task(run_operator(options, SystemClock()))
     try:
@@ -112,13 +119,13 @@ def holder(sandbox: Sandbox) -> str | None:
 
 def test_an_operator_that_does_not_lead_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even in the middle of a reconcile, where its lease may be over: it writes no more."""
-    made: list[FencedClient] = []
+    made: list[tuple[Any, ...]] = []
     reconciled: list[object] = []
 
     class Noted(Reconciler):
         def __init__(self, cluster: FencedClient, *others: Any) -> None:
             super().__init__(cluster, *others)
-            made.append(cluster)
+            made.append((cluster, *others))
 
         @override
         async def run(self) -> None:
@@ -138,10 +145,11 @@ def test_an_operator_that_does_not_lead_does_nothing(monkeypatch: pytest.MonkeyP
             sandbox.create(lease)
             async with running(sandbox, monkeypatch):
                 await until(lambda: sandbox.requests.count(verb="get", resource="leases") > 0)
-                [cluster] = made
+                [(cluster, image, _, reserved)] = made
                 with pytest.raises(FencedError):
                     await cluster.delete(config_map, "uid")
             assert sandbox.requests.count(verb="delete") == 0
+            assert (image, reserved) == ("stowage:1", ("theirs",))
 
     asyncio.run(story())
     assert reconciled == []
@@ -173,6 +181,21 @@ def test_an_operator_that_is_asked_to_end_gives_its_lease_back(
             assert holder(sandbox) == ""
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(("was_asked", "status"), [(True, 0), (False, 1)])
+def test_the_exit_status_says_whether_the_lease_was_lost(
+    monkeypatch: pytest.MonkeyPatch, *, was_asked: bool, status: int
+) -> None:
+    """As of `stowage run`: a container that ends so is started again as a standby."""
+
+    async def run(*_: object) -> bool:
+        return was_asked
+
+    monkeypatch.setattr("scheduler.tools.cli.operator.run_operator", run)
+    monkeypatch.setattr("scheduler.tools.cli.operator.logs.configure", lambda *_: None)
+
+    assert CliRunner().invoke(operator, []).exit_code == status
 
 
 def test_the_lease_is_renewed_while_a_reconcile_computes(tmp_path: Path) -> None:
