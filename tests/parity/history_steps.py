@@ -130,8 +130,12 @@ class History(Living):
             raw = self.world.to_come[kind].pop(0)
             self.show(self.world.write(raw))
 
+    def changing(self) -> list[Object]:
+        """The pods without a node that may change."""
+        return self.world.pods(assigned=False)
+
     def _change_pending(self) -> None:
-        raw = self.any(self.world.pods(assigned=False))
+        raw = self.any(self.changing())
         if raw is None:
             return
         draw, spec, status = self.draw, raw["spec"], raw["status"]
