@@ -24,7 +24,7 @@ PATIENCE_SECONDS: Final = 2.0
 def shown_progress(
     what: str, console: Console | None = None, clock: MonotonicClock | None = None
 ) -> Iterator[Progress]:
-    """Show a bar with the time left on standard error; nothing if that is no terminal.
+    """Show a bar with the time left on standard error, if that is a terminal that can show one.
 
     Args:
         what: the work, in a word or two.
@@ -32,7 +32,7 @@ def shown_progress(
         clock: measures whether the work takes long.
     """
     console, clock = console or Console(stderr=True), clock or SystemClock()
-    if not console.is_terminal:
+    if not console.is_terminal or console.is_dumb_terminal:
         yield no_progress
         return
     began = clock.monotonic()

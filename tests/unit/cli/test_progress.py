@@ -2,11 +2,17 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from scheduler.tools.cli.progress import PATIENCE_SECONDS, shown_progress
 from scheduler.tools.offline.progress import part, with_progress
 from tests.support.clock import FakeClock
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
 
 
 def shown(seconds: float, *, is_terminal: bool) -> str:
@@ -33,6 +39,15 @@ def test_what_takes_long_shows_how_far_it_is() -> None:
 def test_what_is_soon_over_shows_nothing() -> None:
     """A bar that flashes up tells nothing."""
     assert shown(PATIENCE_SECONDS / 2, is_terminal=True) == ""
+
+
+def test_nothing_is_written_to_a_terminal_that_cannot_show_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The shell of an editor, for example, which cannot move the cursor."""
+    monkeypatch.setenv("TERM", "dumb")
+
+    assert shown(60.0, is_terminal=True) == ""
 
 
 def test_nothing_is_written_without_a_terminal() -> None:
