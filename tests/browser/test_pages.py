@@ -332,7 +332,7 @@ def test_a_page_that_cannot_be_saved_says_why(chromium: Browser, files: str) -> 
     context = chromium.new_context()
     page = context.new_page()
     saved: list[object] = []
-    page.on("download", saved.append)
+    page.on("download", lambda download: saved.append(download))  # noqa: PLW0108 - playwright marks what it calls
     page.route(
         "**/api/saved",
         lambda route: route.fulfill(
