@@ -234,7 +234,7 @@ class _Draft:
         self, profile: SchedulingProfile, namespaces: Mapping[str, Mapping[str, str]]
     ) -> bool:
         """Return whether this instance selects the profile."""
-        if self._problems and _version_in(self.scheduler, profile) is not None:
+        if self._problems and version_in(self.scheduler.key, profile) is not None:
             # Its configuration stays as it is, whatever the selectors say now.
             return True
         namespace = profile.metadata.namespace
@@ -389,9 +389,9 @@ def _name_in_force(profile: SchedulingProfile) -> str:
     return str(earlier.get("schedulerName", "")) if isinstance(earlier, dict) else ""
 
 
-def _version_in(scheduler: Scheduler, profile: SchedulingProfile) -> Json | None:
+def version_in(scheduler: Key, profile: SchedulingProfile) -> Json | None:
     """Return the version in force in an instance according to the profile's status, or None."""
-    if profile.status.get("scheduler") != str(scheduler.key):
+    if profile.status.get("scheduler") != str(scheduler):
         return None
     found: Json | None = profile.status.get("inForce")
     return found
@@ -399,7 +399,7 @@ def _version_in(scheduler: Scheduler, profile: SchedulingProfile) -> Json | None
 
 def _scheduler_invalid(scheduler: Scheduler, profile: SchedulingProfile) -> Verdict:
     message = f"The configuration of Scheduler {scheduler.key} itself is not valid."
-    in_force = _version_in(scheduler, profile)
+    in_force = version_in(scheduler.key, profile)
     return Verdict("SchedulerInvalid", message, scheduler.key, in_force)
 
 

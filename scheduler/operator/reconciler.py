@@ -8,7 +8,7 @@ import asyncio
 import json
 import traceback
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from scheduler.config.problems import Problem
 from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient, reference_of
-from scheduler.operator.configuring import plan
+from scheduler.operator.configuring import plan, version_in
 from scheduler.operator.desired import (
     Reference,
     config_map_of,
@@ -307,11 +307,9 @@ class Reconciler:
     ) -> list[str]:
         """Write the status of a SchedulingProfile; return its failures."""
         key = verdict.scheduler
-        if verdict.reason == "InForce" and key in self._unwritten:
+        if key is not None and verdict.reason == "InForce" and key in self._unwritten:
             message = f"The configuration of Scheduler {key} cannot be written; see its status."
-            is_known = profile.status.get("scheduler") == str(key)
-            in_force = profile.status.get("inForce") if is_known else None
-            verdict = replace(verdict, reason="NotApplied", message=message, in_force=in_force)
+            verdict = Verdict("NotApplied", message, key, version_in(key, profile))
         try:
             status = profile_status(profile, verdict, self._clock.wall())
             if status == profile.status:

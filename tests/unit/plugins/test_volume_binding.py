@@ -279,13 +279,19 @@ def test_pre_bind_writes_and_waits_until_the_controller_is_done() -> None:
     assert body["spec"]["claimRef"]["uid"] == "uid-of-c"
 
 
-def test_a_provisioner_that_gives_up_fails_the_attempt_at_once() -> None:
-    """It takes the node's name away again."""
+def reserved_for_a_provisioner() -> tuple[VolumeCatalog, Attempt]:
+    """An attempt on node n1, whose claim a CSI driver is to make a volume for."""
     catalog = make_catalog(
         make_class("fast", provisioner="csi"), make_claim("c", class_name="fast")
     )
     attempt = Attempt(catalog, api=FakeApi())
     assert attempt.reserve("n1") == SUCCESS
+    return catalog, attempt
+
+
+def test_a_provisioner_that_gives_up_fails_the_attempt_at_once() -> None:
+    """It takes the node's name away again."""
+    catalog, attempt = reserved_for_a_provisioner()
 
     async def run() -> Any:
         binding = asyncio.ensure_future(attempt.pre_bind("n1"))
@@ -398,11 +404,7 @@ def test_a_node_whose_driver_takes_the_volume_over_ends_the_wait() -> None:
 
 def test_a_volume_is_looked_for_by_the_labels_that_the_node_has_now() -> None:
     """The driver has labelled the node since the decision, and made the volume for the label."""
-    catalog = make_catalog(
-        make_class("fast", provisioner="csi"), make_claim("c", class_name="fast")
-    )
-    attempt = Attempt(catalog, api=FakeApi())
-    assert attempt.reserve("n1") == SUCCESS
+    catalog, attempt = reserved_for_a_provisioner()
 
     async def run() -> Any:
         binding = asyncio.ensure_future(attempt.pre_bind("n1"))

@@ -134,7 +134,7 @@ def test_answers_of_the_api_server_count_for_a_while() -> None:
 
 def test_each_kind_of_answer_counts_for_as_long_as_its_flag_says() -> None:
     """A right that is withdrawn ends with the time for a yes, whatever that for a no is."""
-    operator, nobody = ((name, "/metrics", "get") for name in ("operator", "nobody"))
+    operator, other = ((name, "/metrics", "get") for name in ("operator", "nobody"))
 
     async def story(instance: Instance) -> None:
         asked = []
@@ -145,8 +145,8 @@ def test_each_kind_of_answer_counts_for_as_long_as_its_flag_says() -> None:
                 await instance.get("/metrics", token)
             asked.append(list(instance.reviews.asked))
 
-        everything = ["operator-token", operator, "nobody-token", nobody]
-        assert asked == [everything, [nobody], [operator, nobody], everything]
+        everything = ["operator-token", operator, "nobody-token", other]
+        assert asked == [everything, [other], [operator, other], everything]
 
     _tell(
         story,
