@@ -98,10 +98,8 @@ class HistoryWithBoth(HistoryWithVolumes, HistoryWithClaims):
 
     @override
     def _is_nominated_in_vain(self, row: Mapping[str, object]) -> bool:
-        # A pod that waits for volumes is nominated, and in flight; see also `HistoryWithDevices`.
-        if row["queue"] == "inFlight" or row["pod"] == self._renominated:
-            return False
-        return super()._is_nominated_in_vain(row)
+        # A pod that waits for volumes is nominated, and in flight.
+        return not self._nomination_ends_later(row) and super()._is_nominated_in_vain(row)
 
     @override
     def _carry_out(self, instruction: Instruction) -> None:

@@ -465,6 +465,10 @@ class HistoryWithClaims(PluginWrites, History):
             return False
         return bool(pod.pod.status.nominated_node_name) and queue.nominator.nodes.get(uid) is None
 
+    def _nomination_ends_later(self, row: Mapping[str, object]) -> bool:
+        """Whether the watch shows the end of a pod's nomination after the step."""
+        return row["queue"] == "inFlight" or row["pod"] == self._renominated
+
     def _devices(self) -> list[str]:
         given = self._catalog.devices.usage.allocations.values()
         return sorted({each.id.text for one in given for each in one.devices.results})

@@ -98,10 +98,7 @@ class HistoryWithDevices(HistoryWithDrivers):
 
     @override
     def _is_nominated_in_vain(self, row: Mapping[str, object]) -> bool:
-        # The watch shows the end of a nomination after the step.
-        if row["queue"] == "inFlight" or row["pod"] == self._renominated:
-            return False
-        return super()._is_nominated_in_vain(row)
+        return not self._nomination_ends_later(row) and super()._is_nominated_in_vain(row)
 
     # --- PreBind ----------------------------------------------------------------------------------
 
