@@ -6,6 +6,7 @@ the pods that lose their node and that no controller creates again.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from scheduler.tools.offline.copied_claims import (
     with_present_claims,
 )
 from scheduler.tools.offline.reading import ClusterObjects, InputError
+from scheduler.tools.offline.replicas import names_of_new_pods, pods_to_delete
 from scheduler.tools.offline.workload_names import DAEMON_SET, DEPLOYMENT, POD, workload_parts
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -140,8 +142,8 @@ def node_like(node: Node, name: str) -> Node:
 def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo]:
     """Scale a workload, KIND/[NAMESPACE/]NAME, to a number of pods.
 
-    New pods are like existing ones. Removed are those that the ReplicaSet controller removes first:
-    pods without a node, then the newest. Pods that are being deleted do not count.
+    New pods are like existing ones. Pods are removed in the order of their controller; see
+    `pods_to_delete`. Pods that are being deleted do not count.
 
     Raises:
         InputError: the workload has no pods, or is a DaemonSet.
@@ -157,15 +159,16 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
         )
     living = [pod for pod in members if not pod.is_terminating]
     if len(living) > replicas:
-        living.sort(key=_first_to_go)
-        _remove_pods(objects, living[: len(living) - replicas])
+        _remove_pods(objects, pods_to_delete(living, len(living) - replicas))
         return []
     newest = (living or members)[-1]
     taken = {pod.key for pod in objects.pods}
-    base = f"{newest.name}-new"
-    names = (f"{base}-{i}" for i in range(len(taken) + replicas))
-    free = (name for name in names if f"{newest.namespace}/{name}" not in taken)
-    more = (name for name, _ in zip(free, range(replicas - len(living)), strict=False))
+    free = (
+        name
+        for name in names_of_new_pods(newest, members)
+        if f"{newest.namespace}/{name}" not in taken
+    )
+    more = islice(free, replicas - len(living))
     _add_pods(objects, [(copy_of(newest, name), newest) for name in more])
     return []
 
@@ -364,8 +367,3 @@ def _names_of(kind: str, pod: PodInfo) -> tuple[str, ...]:
         return (owner.name,)
     # A Deployment's ReplicaSet has the name of the Deployment and the hash label of its pods.
     return owner.name.removesuffix(f"-{pod.labels.get(_HASH, '')}"), owner.name
-
-
-def _first_to_go(pod: PodInfo) -> tuple[bool, list[int]]:
-    created = pod.pod.metadata.creation_timestamp or "~"
-    return bool(pod.node_name), [-ord(character) for character in created]

@@ -4,7 +4,7 @@ Source: kubernetes pkg/controller/volume/ephemeral, pkg/controller/statefulset v
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,8 +12,7 @@ from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
 from scheduler.api.volume_sources import Volume
-
-_STATEFUL_SET: Final = "StatefulSet"
+from scheduler.tools.offline.workload_names import STATEFUL_SET
 
 Raw = Mapping[str, Any]
 
@@ -50,7 +49,8 @@ def with_own_volumes(
     """A pod with the claims that are made for it alone, like those of another pod.
 
     A claim that waits for a pod has no volume yet. Any other is taken to get a volume like the
-    present one, as it is bound before its pod has a node.
+    present one, as it is bound before its pod has a node. A pod of a StatefulSet takes the claim
+    that an earlier pod of its name left.
 
     Args:
         pod: the pod that might be there.
@@ -69,26 +69,28 @@ def with_own_volumes(
             volumes.append(volume)
             continue
         volumes.append(own)
+        if volume.ephemeral is None and f"{pod.namespace}/{name}" in claims:
+            continue
         metadata = ObjectMeta(
             name=name, namespace=pod.namespace, uid=f"claim {pod.uid}/{volume.name}"
         )
         controller = pod.uid if volume.ephemeral is not None else source.controller_uid
         claim = replace(source, metadata=metadata, controller_uid=controller)
         made.append(_unbound(claim) if _waits(claim, classes) else claim)
-    if not made:
-        return pod, []
+    if tuple(volumes) == pod.pod.volumes:
+        return pod, made
     return PodInfo(replace(pod.pod, volumes=tuple(volumes)), pod.kind), made
 
 
 def _own(volume: Volume, pod: PodInfo, like: PodInfo) -> tuple[Volume, str, str]:
     """The volume of the pod, its claim, and the claim of the other pod; no name for a shared one.
 
-    A pod of a StatefulSet keeps the claim of a predecessor of its name.
+    A pod of a StatefulSet that is made again keeps its claim.
     """
     if volume.ephemeral is not None:
         return volume, f"{pod.name}-{volume.name}", f"{like.name}-{volume.name}"
     source, owner = volume.persistent_volume_claim, like.controller
-    is_stateful = owner is not None and owner.kind == _STATEFUL_SET and pod.name != like.name
+    is_stateful = owner is not None and owner.kind == STATEFUL_SET and pod.name != like.name
     if source is None or not is_stateful or source.claim_name != f"{volume.name}-{like.name}":
         return volume, "", ""
     name = f"{volume.name}-{pod.name}"

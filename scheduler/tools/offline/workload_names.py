@@ -6,6 +6,7 @@ from scheduler.tools.offline.documents import InputError
 
 DEPLOYMENT: Final = "Deployment"
 DAEMON_SET: Final = "DaemonSet"
+STATEFUL_SET: Final = "StatefulSet"
 POD: Final = "Pod"
 _KINDS: Final = {
     kind.lower(): kind
@@ -13,7 +14,7 @@ _KINDS: Final = {
         DEPLOYMENT,
         "ReplicaSet",
         "ReplicationController",
-        "StatefulSet",
+        STATEFUL_SET,
         "Job",
         DAEMON_SET,
         POD,

@@ -147,6 +147,21 @@ def test_a_claim_that_is_bound_at_once_gets_a_volume_like_the_present_one() -> N
     assert found == ([("p-new-0", "n")], 0)
 
 
+def test_a_new_pod_of_a_stateful_set_takes_the_claim_of_its_name() -> None:
+    """An earlier pod of that name left it: its volume holds the pod to the node m."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-w-0"}}
+    placed, homeless = asked(
+        *bound("data-w-0", "n"),
+        *bound("data-w-1", "m"),
+        running("w-0", volume, "StatefulSet"),
+        change=lambda o: changes.scale(o, "statefulset/w", 3),
+    )
+
+    assert ("w-1", "m") in placed
+    assert [name for name, _ in placed] == ["w-1", "w-2"]
+    assert not homeless
+
+
 def test_a_claim_that_several_pods_name_is_shared() -> None:
     """By its name a Deployment's claim is made for no pod alone."""
     found = asked(

@@ -237,6 +237,42 @@ def test_a_workload_shrinks_by_pods_that_wait_then_by_the_youngest() -> None:
     assert [pod.name for pod in objects.pods] == [f"web-{HASH}-0", f"web-{HASH}-2"]
 
 
+def test_a_workload_shrinks_first_where_most_of_its_pods_are() -> None:
+    """The older of two pods on one node goes before a younger one that is alone on its node."""
+    objects = read(
+        node_manifest("a"),
+        node_manifest("b"),
+        web(0, "a", created="2026-01-01T00:00:00Z"),
+        web(1, "a", created="2026-01-02T00:00:00Z"),
+        web(2, "b", created="2026-01-03T00:00:00Z"),
+    )
+
+    asked(objects, partial(changed.scale, workload="deploy/web", replicas=2))
+
+    assert [pod.name for pod in objects.pods] == [f"web-{HASH}-0", f"web-{HASH}-2"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "names"),
+    [(1, ["db-0"]), (2, ["db-0", "db-2"]), (5, ["db-0", "db-1", "db-2", "db-3", "db-10"])],
+)
+def test_a_stateful_set_has_ordinals(replicas: int, names: list[str]) -> None:
+    """It loses the highest, however old, and gets the missing ones first."""
+    days = {"db-0": 3, "db-2": 2, "db-10": 1}
+    objects = read(
+        node_manifest("a"),
+        *(
+            owned(name, "StatefulSet", "db", "a", created=f"2026-01-0{day}T00:00:00Z")
+            for name, day in days.items()
+        ),
+    )
+
+    asked(objects, partial(changed.scale, workload="sts/db", replicas=replicas))
+
+    found = sorted((pod.name for pod in objects.pods), key=lambda name: int(name[3:]))
+    assert found == names
+
+
 @pytest.mark.parametrize(
     ("replicas", "names"),
     [(1, {"gone", "old"}), (2, {"gone", "old", "new"}), (3, {"gone", "old", "new", "new-new-0"})],
