@@ -17,7 +17,7 @@ from scheduler.config.problems import Problem
 from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient, reference_of
-from scheduler.operator.configuring import plan, version_in
+from scheduler.operator.configuring import plan
 from scheduler.operator.desired import (
     Reference,
     config_map_of,
@@ -28,6 +28,7 @@ from scheduler.operator.desired import (
     unwanted,
     without_owner,
 )
+from scheduler.operator.drafts import version_in
 from scheduler.operator.ownership import refusal
 from scheduler.operator.packages import Wheel, WheelPlace, Wheels, wheel_in, wheels_wanted
 from scheduler.operator.plans import Configuration, Verdict
