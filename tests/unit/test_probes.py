@@ -85,6 +85,20 @@ def test_the_end_of_a_leader_has_its_time(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
+    ["base/deployment.yaml", "operator/deployment.yaml", "helm/stowage/templates/deployment.yaml"],
+)
+def test_a_rollout_spreads_the_new_replicas_by_themselves(path: str) -> None:
+    """Both would go into one zone if both old ones are in another, as after an outage."""
+    text = (DEPLOY / path).read_text()
+    [block] = re.findall(r"^( +)topologySpreadConstraints:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
+
+    assert block[1].count("whenUnsatisfiable:") == block[1].count(
+        "matchLabelKeys: [pod-template-hash]"
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
     [
         "base/poddisruptionbudget.yaml",
         "operator/poddisruptionbudget.yaml",
