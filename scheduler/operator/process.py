@@ -108,9 +108,10 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
 
 
 def readiness(elector: LeaderElector, watches: Sequence["Watch"]) -> dict[str, Check]:
-    """Return the checks of /readyz; they pass for a standby too."""
+    """Return the checks of /readyz; they pass for a standby that sees the leader too."""
     return {
         "leaderElection": elector.check_healthy,
+        "lease": lambda: None if elector.leader else "no operator is seen to hold the Lease",
         "watches": lambda: blind_message([each.kind for each in watches if each.is_blind()]),
     }
 

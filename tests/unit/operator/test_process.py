@@ -273,23 +273,45 @@ def test_an_operator_that_cannot_watch_is_not_ready(monkeypatch: pytest.MonkeyPa
     assert b"no watch on schedulers, schedulingprofiles" in watches
 
 
-def test_an_operator_that_watches_is_ready() -> None:
-    """A standby, too: nothing is asked of the lease but that no term is overrun."""
+def test_an_operator_that_cannot_reach_its_lease_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a namespace that `--namespace` does not name: it would never lead."""
+    port = free_port()
+
+    async def story() -> bytes:
+        async with await Sandbox.start() as sandbox:
+            refused = sandbox.faults.answer(403, path="*/leases*", times=None)
+            async with running(sandbox, monkeypatch, port):
+                await until(lambda: refused.hits > 0)
+                return await answer_of("127.0.0.1", port, "/readyz/lease")
+
+    assert b"no operator is seen to hold the Lease" in asyncio.run(story())
+
+
+class Standby:
+    """Stands in for `LeaderElector`: another leads."""
+
+    leader = "another"
+
+    def check_healthy(self) -> None:
+        """No term is overrun."""
+
+
+def test_a_standby_that_watches_is_ready() -> None:
+    """From the first watch of each kind on."""
     port, clock = free_port(), FakeClock()
     watches = [Watch(FakeSession(), kind, lambda: None, clock) for kind in WATCHED]
 
     async def story() -> list[bool]:
-        connection = Connection(Rotating(""), Access(""))
-        async with ApiSession(connection, clock=clock) as session:
-            elector = elector_of(session, connection, "default", clock)
-            runner = await serve_health(port, readiness(elector, watches))
-            found = [b" 200 " in await answer_of("127.0.0.1", port, "/readyz")]
-            running = [asyncio.create_task(each.run()) for each in watches]
-            await asyncio.sleep(0)
-            found.append(b" 200 " in await answer_of("127.0.0.1", port, "/readyz"))
-            for task in running:
-                task.cancel()
-            await runner.cleanup()
+        runner = await serve_health(port, readiness(Standby(), watches))
+        found = [b" 200 " in await answer_of("127.0.0.1", port, "/readyz")]
+        running = [asyncio.create_task(each.run()) for each in watches]
+        await asyncio.sleep(0)
+        found.append(b" 200 " in await answer_of("127.0.0.1", port, "/readyz"))
+        for task in running:
+            task.cancel()
+        await runner.cleanup()
         return found
 
     assert asyncio.run(story()) == [False, True]
