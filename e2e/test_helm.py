@@ -192,6 +192,17 @@ def test_names_that_yaml_takes_for_something_else(helm_program: Path) -> None:
     assert endpoint["tlsConfig"]["ca"]["secret"]["name"] == "123"
 
 
+@pytest.mark.parametrize("audience", ["system: scrapers", "team #1", 'a"b'])
+def test_texts_that_yaml_takes_for_something_else(helm_program: Path, audience: str) -> None:
+    """An audience is any text: it is neither cut at a `#` nor made a map at a colon."""
+    serving = json.dumps({"tokenAudiences": [audience]})
+
+    found = rendered(helm_program, f"--set-json=serving={serving}")
+
+    [container] = pod_of(found.values())["containers"]
+    assert container["args"][-1] == f"--authentication-token-audiences={audience}"
+
+
 def of_release(written: Json, name: str) -> Json:
     """The file's queries as those of a release in the namespace of its name."""
     own = rf"job=\"{name}\", namespace=\"{name}\""
@@ -436,6 +447,11 @@ def in_order(pod: Json) -> Json:
             "configuration.leaderElection.leaderElect=false", "needs replicas: 1", id="two leaders"
         ),
         pytest.param("extraArgs={--secure-port=1}", "--secure-port is refused", id="another port"),
+        pytest.param("extraArgs={-config=x}", "extraArgs/0", id="a flag with one dash"),
+        pytest.param(
+            "serving.tokenAudiences={a\\,b}", "tokenAudiences/0", id="two audiences in one"
+        ),
+        pytest.param("image.repository=a b", "image/repository", id="no image"),
         pytest.param("extraArgs={-v=9}", "-v is refused: set log.level", id="a level beside"),
         pytest.param(
             "extraArgs={--profiling,--leader-elect=false}", "--leader-elect is refused", id="a flag"

@@ -117,7 +117,7 @@ def start_operator(
             {"PYTHONPATH": path},
             tmp_path,
         )
-        program.url = f"http://127.0.0.1:{port}/healthz"
+        program.url = f"http://127.0.0.1:{port}/readyz"
         started.append(program)
         return program
 
@@ -131,7 +131,7 @@ def start_operator(
 
 @pytest.fixture
 def operator(start_operator: StartOperator) -> Program:
-    """An operator that leads and is healthy."""
+    """An operator that leads and is ready."""
     program = start_operator()
     program.wait_ready(lambda: "Leading" in program.tail(100))
     program.wait_ready(lambda: status_of(program.url) == 200)

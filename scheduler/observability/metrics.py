@@ -5,7 +5,7 @@ are not. Metrics without a counterpart in kube-scheduler begin with `stowage_`.
 
 Source: pkg/scheduler/metrics metrics.go; k8s.io/component-base/metrics/prometheus/clientgo,
 restclient (1.36.3). Differs: metrics of parts that do not exist here are absent (the
-asynchronous API dispatcher, pod groups, volume binder cache).
+asynchronous API dispatcher, volume binder cache).
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 from typing_extensions import override
 
-from scheduler.operator.configuring import feature_gates
+from scheduler.operator.drafts import feature_gates
 from scheduler.operator.mounts import PLUGINS, RECORDINGS, SERVING
 from scheduler.operator.plans import Configuration
 from scheduler.operator.resources import GROUP, VERSION, Json, Key, PluginPackage, Scheduler

@@ -1,14 +1,16 @@
 """The process of `stowage operator`: elects a leader, which reconciles after watch events."""
 
 import asyncio
+import math
 import random
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
 from scheduler.clock import Clock
 from scheduler.config.problems import ConfigError, Problem
@@ -18,9 +20,11 @@ from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import segment
 from scheduler.daemon.informers.backoff import Backoff
+from scheduler.daemon.informers.informer import BLIND_SECONDS
 from scheduler.daemon.leader_election.campaign import CampaignThread
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import LeaderElector, unique_identity
+from scheduler.daemon.serving.health import Check, HealthMetrics, HealthPath, blind_message
 from scheduler.daemon.serving.listening import listen
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
@@ -39,12 +43,12 @@ MAX_PAUSE_SECONDS: Final = 30.0
 """Longest pause after a failed watch."""
 
 _OURS: Final = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
-WATCHED: Final = (
-    f"/apis/{GROUP}/{VERSION}/{SCHEDULERS}?watch=true",
-    f"/apis/{GROUP}/{VERSION}/{PROFILES}?watch=true",
-    f"/apis/apps/v1/deployments?watch=true&labelSelector={segment(_OURS)}",
-)
-"""The paths of watches whose events wake the reconciler."""
+WATCHED: Final[Mapping[str, str]] = {
+    SCHEDULERS: f"/apis/{GROUP}/{VERSION}/{SCHEDULERS}?watch=true",
+    PROFILES: f"/apis/{GROUP}/{VERSION}/{PROFILES}?watch=true",
+    "deployments": f"/apis/apps/v1/deployments?watch=true&labelSelector={segment(_OURS)}",
+}
+"""The paths of watches whose events wake the reconciler, by kind."""
 
 log = get_logger(__name__)
 
@@ -58,7 +62,7 @@ class OperatorOptions:
         context: a context of the kubeconfig, or empty.
         namespace: the namespace of the operator's own Lease.
         image: the image of instances without one in their spec.
-        health_port: the port of /healthz; 0 for none.
+        health_port: the port of /healthz and /readyz; 0 for none.
         reserved_scheduler_name: names that no SchedulingProfile may claim.
     """
 
@@ -81,7 +85,6 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
         kubeconfig=options.kubeconfig, context=options.context, clock=clock
     )
     log.info("Starting", server=connection.access.server, image=options.image)
-    health = await serve_health(options.health_port)
     async with ApiSession(connection, clock=clock, user_agent=USER_AGENT) as session:
         elector = elector_of(session, connection, options.namespace, clock)
         cluster = FencedClient(session, elector.is_leading)
@@ -94,12 +97,23 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
         renewing = connection.keep_fresh(
             lambda problem: log.warning("Credentials not renewed", reason=str(problem))
         )
-        watches = (watch(session, path, reconciler.wake) for path in WATCHED)
+        watches = [Watch(session, kind, reconciler.wake, clock) for kind in WATCHED]
+        health = await serve_health(options.health_port, readiness(elector, watches))
         try:
-            return await _until_signalled(elector.run(), lead(), renewing, *watches)
+            running = (each.run() for each in watches)
+            return await _until_signalled(elector.run(), lead(), renewing, *running)
         finally:
             await health.cleanup()
             await elector.release()
+
+
+def readiness(elector: LeaderElector, watches: Sequence["Watch"]) -> dict[str, Check]:
+    """Return the checks of /readyz; they pass for a standby that sees the leader too."""
+    return {
+        "leaderElection": elector.check_healthy,
+        "lease": lambda: None if elector.leader else "no operator is seen to hold the Lease",
+        "watches": lambda: blind_message([each.kind for each in watches if each.is_blind()]),
+    }
 
 
 def elector_of(
@@ -139,37 +153,63 @@ async def _until_signalled(*work: Coroutine[Any, Any, None]) -> bool:
         await asyncio.gather(waiting, *tasks, return_exceptions=True)
 
 
-async def watch(session: ApiSession, path: str, wake: Callable[[], None]) -> None:
-    """Call `wake` at each event of a watch on a path, until cancelled. Run it as a task.
+class Watch:
+    """A watch of which each event wakes the reconciler.
 
     Events are not decoded, so that malformed objects wake the reconciler too. A watch without a
     version begins with all existing objects, so no change is missed between two watches.
+
+    Args:
+        session: sends the requests.
+        kind: a key of `WATCHED`.
+        wake: called at each event.
+        clock: measures the time without a watch.
     """
-    backoff = Backoff(random.Random(), cap_seconds=MAX_PAUSE_SECONDS)  # noqa: S311 - spreads load
-    asked = f"{path}&timeoutSeconds={WATCH_SECONDS}"
-    while True:
-        try:
-            async with session.stream(asked, read_timeout=SILENCE_SECONDS) as lines:
-                while await lines.read():
-                    backoff.reset()
-                    wake()
-        except ApiError as problem:
-            log.warning("Watch failed; retrying", path=path, reason=str(problem))
-        await asyncio.sleep(backoff.pause())
+
+    def __init__(
+        self, session: ApiSession, kind: str, wake: Callable[[], None], clock: Clock
+    ) -> None:
+        self.kind = kind
+        self._session = session
+        self._wake = wake
+        self._clock = clock
+        self._closed_at: float | None = -math.inf
+        """The monotonic time at which the last watch ended; None while one is open."""
+
+    def is_blind(self) -> bool:
+        """Return whether no watch was open for `BLIND_SECONDS`, or none was yet."""
+        since = self._closed_at
+        return since is not None and self._clock.monotonic() - since > BLIND_SECONDS
+
+    async def run(self) -> None:
+        """Watch until cancelled; run it as a task."""
+        backoff = Backoff(random.Random(), cap_seconds=MAX_PAUSE_SECONDS)  # noqa: S311 - spreads load
+        path = WATCHED[self.kind]
+        asked = f"{path}&timeoutSeconds={WATCH_SECONDS}"
+        while True:
+            try:
+                async with self._session.stream(asked, read_timeout=SILENCE_SECONDS) as lines:
+                    self._closed_at = None
+                    while await lines.read():
+                        backoff.reset()
+                        self._wake()
+            except ApiError as problem:
+                log.warning("Watch failed; retrying", path=path, reason=str(problem))
+            if self._closed_at is None:
+                self._closed_at = self._clock.monotonic()
+            await asyncio.sleep(backoff.pause())
 
 
-async def serve_health(port: int) -> web.AppRunner:
-    """Serve /healthz, which succeeds as long as the event loop runs.
+async def serve_health(port: int, checks: Mapping[str, Check]) -> web.AppRunner:
+    """Serve /healthz, which succeeds as long as the event loop runs, and /readyz with checks.
 
     Raises:
         ConfigError: the port cannot be listened on.
     """
-
-    async def answer(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
+    metrics = HealthMetrics(CollectorRegistry())
     application = web.Application()
-    application.router.add_get("/healthz", answer)
+    for kind, made in (("healthz", {}), ("readyz", checks)):
+        application.router.add_routes(HealthPath(kind, made, metrics).routes())
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     if port:

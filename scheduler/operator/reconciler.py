@@ -17,7 +17,7 @@ from scheduler.config.problems import Problem
 from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient, reference_of
-from scheduler.operator.configuring import plan, version_in
+from scheduler.operator.configuring import plan
 from scheduler.operator.desired import (
     Reference,
     config_map_of,
@@ -28,6 +28,7 @@ from scheduler.operator.desired import (
     unwanted,
     without_owner,
 )
+from scheduler.operator.drafts import version_in
 from scheduler.operator.ownership import refusal
 from scheduler.operator.packages import Wheel, WheelPlace, Wheels, wheel_in, wheels_wanted
 from scheduler.operator.plans import Configuration, Verdict
@@ -102,20 +103,22 @@ class Reconciler:
         """Reconcile after changes and periodically, until cancelled; run it as a task."""
         retry = RETRY_SECONDS
         while True:
+            is_read, has_failed = True, True
             try:
                 has_failed = not await self.reconcile()
             except Exception as problem:  # noqa: BLE001 - the next reconcile may succeed
+                is_read = False
                 self._log([_failure(problem)])
-                # Changes do not end this pause: they could cause three retries a second.
-                await asyncio.sleep(retry)
-                retry = min(2 * retry, MAX_RETRY_SECONDS)
-                continue
-            if not has_failed:
-                retry = RETRY_SECONDS
             pause = self._next_resync - self._clock.monotonic()
+            if has_failed:
+                pause = min(pause, retry) if is_read else retry
+            else:
+                retry = RETRY_SECONDS
+            # Changes do not end the pause after a failed read: they could cause three a second.
+            changes = self._woken if is_read else asyncio.Event()
             try:
-                async with asyncio.timeout(min(pause, retry) if has_failed else pause):
-                    await self._woken.wait()
+                async with asyncio.timeout(pause):
+                    await changes.wait()
                     await asyncio.sleep(SETTLE_SECONDS)
             except TimeoutError:
                 if has_failed:

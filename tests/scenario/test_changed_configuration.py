@@ -279,6 +279,27 @@ def test_what_is_read_once_is_refused(file: Path) -> None:
     play(story)
 
 
+def test_events_about_the_lease_have_its_uid(file: Path) -> None:
+    """`kubectl describe lease` asks for events by the UID."""
+    election = {"leaderElect": True, "leaseDuration": "90s", "renewDeadline": "60s"}
+    write(file, SPREADING, leaderElection=election)
+
+    async def story(world: World) -> None:
+        await world.start_daemon(file=file)
+        await world.until(lambda: told(world, "LeaderElection"), "a leader")
+        world.daemon.reloader.look()
+        write(file, SPREADING, leaderElection=election, podMaxBackoffSeconds=-1)
+        world.daemon.reloader.look()
+        await world.until(lambda: told(world, "ConfigurationRefused"), "a refusal")
+
+        [lease] = world.sandbox.list("leases.coordination.k8s.io")
+        for reason in ("LeaderElection", "ConfigurationRefused"):
+            [event] = world.events(reason=reason)
+            assert event["regarding"]["uid"] == lease["metadata"]["uid"]
+
+    play(story)
+
+
 def test_extenders_stay_and_their_secrets_are_not_told(file: Path) -> None:
     """Neither by the log nor by the event."""
     write(file, SPREADING)

@@ -93,3 +93,28 @@ def test_names_are_texts() -> None:
     names = r"\.Release\.Name(?:space)?|\$secret|(?<=ecretName: \{\{ )\.|(?<=ClassName: \{\{ )\."
 
     assert re.findall(rf"(?m): \{{\{{ (?:{names}) \}}\}}(?:$|[,}}])", templates) == []
+
+
+def of_the_kind(*path: str) -> dict[str, Any]:
+    """The schema of a field of `Scheduler`."""
+    crd = yaml.safe_load((CHART.parents[1] / "operator" / "schedulers.yaml").read_text())
+    [version] = crd["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    for name in path:
+        found = found["properties"][name]
+    return found
+
+
+def test_what_the_chart_takes_is_what_a_scheduler_takes() -> None:
+    """A comma would make two audiences of one; a flag with one dash would end the daemon."""
+    audiences = SCHEMA["properties"]["serving"]["properties"]["tokenAudiences"]["items"]
+    flag = re.compile(SCHEMA["properties"]["extraArgs"]["items"]["pattern"])
+    replicas = SCHEMA["properties"]["replicas"]
+
+    assert audiences["pattern"] == of_the_kind("serving", "tokenAudiences")["items"]["pattern"]
+    assert replicas["maximum"] == of_the_kind("replicas")["maximum"]
+    assert flag.pattern.replace("_", "") == of_the_kind("extraArgs")["items"]["pattern"]
+    for written in ("-config=x", "--config x", "config", "--Config=x"):
+        assert not flag.search(written)
+    for written in ("--kube-api-qps=5", "--kube_api_qps=5", "--allow-unsupported", "--vmodule=a b"):
+        assert flag.search(written)

@@ -14,7 +14,7 @@ from scheduler.daemon.driver.daemon import DRAIN_SECONDS, LAST_WORDS_SECONDS
 from scheduler.daemon.driver.driver import END_SECONDS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-LENIENT = {
+PROBES = {
     "livenessProbe": {
         "periodSeconds": 10,
         "timeoutSeconds": 10,
@@ -54,14 +54,11 @@ def of_the_chart() -> dict[str, Any]:
     ],
 )
 def test_probes_are_the_same_everywhere(probes: dict[str, Any]) -> None:
-    """A start is not killed before it is probed for life; of readiness the operator has none."""
-    found = {name: probes[name] for name in LENIENT if name in probes}
-    numbers = {
-        name: {k: v for k, v in probe.items() if k != "httpGet"} for name, probe in found.items()
-    }
+    """A start is not killed before it is probed for life."""
+    numbers = {name: {k: v for k, v in probes[name].items() if k != "httpGet"} for name in PROBES}
 
-    assert numbers == {name: LENIENT[name] for name in numbers}
-    assert {"livenessProbe", "startupProbe"} <= found.keys()
+    assert numbers == PROBES
+    assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert probes["startupProbe"]["httpGet"] == probes["livenessProbe"]["httpGet"]
 
 
@@ -87,7 +84,26 @@ def test_the_end_of_a_leader_has_its_time(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["base/poddisruptionbudget.yaml", "helm/stowage/templates/poddisruptionbudget.yaml"]
+    "path",
+    ["base/deployment.yaml", "operator/deployment.yaml", "helm/stowage/templates/deployment.yaml"],
+)
+def test_a_rollout_spreads_the_new_replicas_by_themselves(path: str) -> None:
+    """Both would go into one zone if both old ones are in another, as after an outage."""
+    text = (DEPLOY / path).read_text()
+    [block] = re.findall(r"^( +)topologySpreadConstraints:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
+
+    assert block[1].count("whenUnsatisfiable:") == block[1].count(
+        "matchLabelKeys: [pod-template-hash]"
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "base/poddisruptionbudget.yaml",
+        "operator/poddisruptionbudget.yaml",
+        "helm/stowage/templates/poddisruptionbudget.yaml",
+    ],
 )
 def test_replicas_that_are_not_ready_stop_no_drain(path: str) -> None:
     """Two that cannot start, for instance for lack of a right, would hold every node."""

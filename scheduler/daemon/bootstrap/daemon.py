@@ -190,6 +190,7 @@ class RunningDaemon:
             pods=self._informers.of(PODS).store,
             metrics=self.metrics,
             clock=clock,
+            lease_uid=lambda: "" if self._elector is None else self._elector.lease_uid,
         )
         watch_sizes(self.driver, self.metrics)
 

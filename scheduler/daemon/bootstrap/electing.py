@@ -48,9 +48,10 @@ def leader_elector(  # noqa: PLR0913 - the parts of the daemon that it uses
     """
     election = config.leader_election
     name, namespace = election.resource_name, election.resource_namespace
-    profile, lease = config.profiles[0].scheduler_name, lease_of(config)
+    profile = config.profiles[0].scheduler_name
 
     def report(text: str) -> None:
+        lease = lease_of(config, elector.lease_uid)
         record_event(RecordEvent(lease, "LeaderElection", "LeaderElection", text, profile))
 
     @asynccontextmanager
@@ -68,7 +69,7 @@ def leader_elector(  # noqa: PLR0913 - the parts of the daemon that it uses
         clock,
         election.retry_period_seconds / 2,
     )
-    return LeaderElector(
+    elector = LeaderElector(
         LeaseLock(session, namespace, name),
         LeaderElectionSettings(
             identity=identity,
@@ -87,3 +88,4 @@ def leader_elector(  # noqa: PLR0913 - the parts of the daemon that it uses
         campaigning=CampaignThread(own_lock, clock),
         candidacy=candidacy if is_coordinated else None,
     )
+    return elector

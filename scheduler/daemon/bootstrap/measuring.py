@@ -1,7 +1,8 @@
 """Connects the metrics of the daemon to the sources of their values."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from scheduler.daemon.driver.driver import Driver
 from scheduler.kernel.engine import Engine
@@ -15,17 +16,29 @@ from scheduler.observability.pod_group_metrics import PodGroupMetrics
 
 def counted(plugins: ProfilePlugins) -> dict[str, list[str]]:
     """Return the names of the plugins whose evaluations and errors are counted, by point."""
-    return {
-        "PreEnqueue": [plugin.name for plugin in plugins.pre_enqueue],
-        "PreFilter": [plugin.name for plugin in plugins.pre_filter],
-        "Filter": [plugin.name for plugin in plugins.filter],
-        "PreScore": [plugin.name for plugin in plugins.pre_score],
-        "Score": [scored.name for scored in plugins.score],
-        "Reserve": [plugin.name for plugin in plugins.reserve],
-        "Permit": [plugin.name for plugin in plugins.permit],
-        "PreBind": [plugin.name for plugin in plugins.pre_bind],
-        "Bind": [plugin.name for plugin in plugins.bind],
+    hints = [
+        name for name, plugin in plugins.by_name.items() if hasattr(plugin, "events_to_register")
+    ]
+    points: dict[str, Sequence[Any]] = {
+        "PreEnqueue": plugins.pre_enqueue,
+        "PreFilter": plugins.pre_filter,
+        "Filter": plugins.filter,
+        "PostFilter": plugins.post_filter,
+        "PreScore": plugins.pre_score,
+        "Score": plugins.score,
+        "ScoreExtensionNormalize": [each for each in plugins.score if each.normalize is not None],
+        "Reserve": plugins.reserve,
+        "Unreserve": plugins.unreserve,
+        "Permit": plugins.permit,
+        "PreBindPreFlight": plugins.pre_flight,
+        "PreBind": plugins.pre_bind,
+        "Bind": plugins.bind,
+        "PostBind": plugins.post_bind,
+        "PlacementGenerate": plugins.placement_generate,
+        "PlacementScore": plugins.placement_score,
     }
+    named = {point: [plugin.name for plugin in found] for point, found in points.items()}
+    return {**named, "QueueingHint": hints}
 
 
 def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:

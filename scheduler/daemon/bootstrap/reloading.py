@@ -6,7 +6,7 @@ stays in force. The log, an Event about the Lease and metrics report both result
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,10 +63,12 @@ class Reloader:
         pods: Store[PodInfo],
         metrics: SchedulerMetrics,
         clock: Clock,
+        lease_uid: Callable[[], str],
     ) -> None:
         """Begin with the configuration that was read at start.
 
         `pods` has all pods of the informer; of pending pods the engine keeps those of its profiles.
+        `lease_uid` returns the UID of the Lease, or empty.
         """
         self.in_force = in_force
         self._options = options
@@ -75,6 +77,7 @@ class Reloader:
         self._pods = pods
         self._metrics = metrics
         self._clock = clock
+        self._lease_uid = lease_uid
         self._answer = Configured()
         self._is_owed = True
         """Whether the next check reads an unchanged file too, as at start or after a read error."""
@@ -172,7 +175,8 @@ class Reloader:
         self._record_event(NORMAL, "ConfigurationChanged", note)
 
     def _record_event(self, event_type: str, reason: str, note: str) -> None:
-        lease, controller = lease_of(self.in_force), self.in_force.profiles[0].scheduler_name
+        lease = lease_of(self.in_force, self._lease_uid())
+        controller = self.in_force.profiles[0].scheduler_name
         self._driver.outbox.record_event(
             RecordEvent(lease, reason, "Configuring", note, controller, event_type=event_type)
         )
@@ -183,11 +187,14 @@ class Reloader:
             self._metrics.config_reload_seconds.set(self._clock.wall().timestamp())
 
 
-def lease_of(config: KubeSchedulerConfiguration) -> ObjectReference:
-    """Return the reference of the Lease, the object of events about the process."""
+def lease_of(config: KubeSchedulerConfiguration, uid: str) -> ObjectReference:
+    """Return the reference of the Lease, the object of events about the process.
+
+    `kubectl describe` shows only events with the UID of the object.
+    """
     election = config.leader_election
     name, namespace = election.resource_name, election.resource_namespace
-    return ObjectReference("Lease", name, namespace, api_version="coordination.k8s.io/v1")
+    return ObjectReference("Lease", name, namespace, uid, api_version="coordination.k8s.io/v1")
 
 
 def _text_of(problem: Exception) -> str:

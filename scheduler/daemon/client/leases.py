@@ -39,6 +39,18 @@ class Lease(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     metadata: msgspec.Raw
     spec: LeaseSpec = LeaseSpec()
 
+    @property
+    def uid(self) -> str:
+        """The UID of the Lease; empty before it is created, or if it is no text."""
+        try:
+            return msgspec.json.decode(self.metadata, type=_Uid).uid
+        except UNREADABLE:
+            return ""
+
+
+class _Uid(msgspec.Struct):
+    uid: str = ""
+
 
 _decoder: Final = msgspec.json.Decoder(Lease)
 

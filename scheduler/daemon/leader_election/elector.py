@@ -70,6 +70,9 @@ class LeaderElector:
         callbacks: called in the loop of `run`.
         campaigning: runs the campaign, possibly in its own thread; by default in the loop of `run`.
         candidacy: keeps a LeaseCandidate during `run`, if the control plane elects the leader.
+
+    Attributes:
+        lease_uid: the UID of the Lease when it was last seen, or empty.
     """
 
     def __init__(  # noqa: PLR0913 - what a candidate is made of
@@ -91,6 +94,7 @@ class LeaderElector:
         self._rng = rng
         self._callbacks = callbacks or ElectionCallbacks()
         self._election = Election(settings)
+        self.lease_uid = ""
         self._lease: Lease | None = None
         """The Lease after the last successful write of this process; None if it must be read."""
         self._has_claimed = False
@@ -285,6 +289,7 @@ class LeaderElector:
     async def _look(self, lock: Lock, timeout: float) -> Lease | None:
         lease = await lock.get(timeout)
         self._election.observe(None if lease is None else lease.spec, self._clock.boot())
+        self.lease_uid = "" if lease is None else lease.uid
         return lease
 
     async def _acquire_or_renew(self, lock: Lock, timeout: float) -> None:
@@ -304,7 +309,7 @@ class LeaderElector:
             await self._look(lock, timeout)
             raise
         election.claimed(written.spec, sent_at, clock.boot())
-        self._lease = written
+        self._lease, self.lease_uid = written, written.uid
 
     def _report_problem(self, reason: str) -> None:
         """Log a problem if it is new: a standby without RBAC rights would log it every second."""

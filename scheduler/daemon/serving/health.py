@@ -136,10 +136,11 @@ def scheduler_checks(
             "sched-handler-sync": lambda: (
                 None if is_synced() else "handlers are not fully synchronized"
             ),
-            "watches": lambda: _blind_message(blind_kinds()),
+            "watches": lambda: blind_message(blind_kinds()),
         },
     }
 
 
-def _blind_message(kinds: Sequence[str]) -> str | None:
+def blind_message(kinds: Sequence[str]) -> str | None:
+    """Return the problem of kinds without a watch for too long; None if there are none."""
     return f"no watch on {', '.join(kinds)}" if kinds else None

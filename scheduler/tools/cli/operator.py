@@ -42,7 +42,7 @@ _FAILED: Final = 1
     metavar="PORT",
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="Port of /healthz; 0 for none.",
+    help="Port of /healthz and /readyz; 0 for none.",
 )
 @click.option(
     "--reserved-scheduler-name",

@@ -217,6 +217,9 @@ def test_failures_are_counted_from_zero() -> None:
 
     for line in (
         'stowage_plugin_errors_total{extension_point="Filter",plugin="NodeResourcesFit"} 0.0',
+        'stowage_plugin_errors_total{extension_point="PostFilter",plugin="DefaultPreemption"} 0.0',
+        'stowage_plugin_errors_total{extension_point="Unreserve",plugin="VolumeBinding"} 0.0',
+        'stowage_plugin_errors_total{extension_point="QueueingHint",plugin="NodeResourcesFit"} 0.0',
         'stowage_events_dropped_total{reason="refused"} 0.0',
         'stowage_watch_restarts_total{kind="pods",reason="failed"} 0.0',
         'stowage_malformed_objects_total{kind="pods"} 0.0',

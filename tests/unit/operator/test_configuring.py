@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 
 from scheduler.config.load import load
 from scheduler.config.problems import Problem
-from scheduler.operator.configuring import MAX_BYTES, plan
+from scheduler.operator.configuring import plan
+from scheduler.operator.drafts import MAX_BYTES
 from scheduler.operator.packages import Wheel, WheelPlace
 from scheduler.operator.plans import ConfigurationPlan
 from scheduler.operator.reading import MAX_PROFILE_BYTES

@@ -146,15 +146,31 @@ def test_the_operator_may_make_what_it_makes_and_nothing_else() -> None:
     assert not {rule for rule in own if rule[0] in ("escalate", "bind", "impersonate", "*")}
 
 
-def test_operators_are_spread_by_their_own_labels() -> None:
-    """Without a selector, a constraint counts no pod and spreads nothing."""
+def test_operators_are_spread_and_selected_by_their_own_labels() -> None:
+    """Without a selector, a constraint counts no pod, and a budget or a policy is about none."""
     [deployment] = yaml.safe_load_all((OPERATOR / "deployment.yaml").read_text())
     kustomization = yaml.safe_load((OPERATOR / "kustomization.yaml").read_text())
     labels = kustomization["labels"][0]["pairs"]
 
     constraints = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    selectors = [each["labelSelector"] for each in constraints]
+    for name, selector in (("poddisruptionbudget", "selector"), ("networkpolicy", "podSelector")):
+        file = f"{name}.yaml"
+        selectors.append(yaml.safe_load((OPERATOR / file).read_text())["spec"][selector])
+        assert file in kustomization["resources"]
 
-    assert constraints
-    for each in constraints:
-        assert each["labelSelector"]["matchLabels"].items() <= labels.items()
-        assert each["labelSelector"]["matchLabels"]
+    assert {each["topologyKey"] for each in constraints} == {
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+    }
+    for each in selectors:
+        assert each["matchLabels"].items() <= labels.items()
+        assert each["matchLabels"]
+
+
+def test_nothing_but_probes_reaches_an_operator() -> None:
+    """Its port has no limits as the daemon's has, and no policy stops the probes of the node."""
+    spec = yaml.safe_load((OPERATOR / "networkpolicy.yaml").read_text())["spec"]
+
+    assert spec["policyTypes"] == ["Ingress"]
+    assert "ingress" not in spec

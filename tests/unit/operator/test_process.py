@@ -20,15 +20,17 @@ from scheduler.daemon.client.connection import Access, Connection, load_connecti
 from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.client.errors import FencedError, NotFoundError
 from scheduler.daemon.client.session import ApiSession
-from scheduler.operator.cluster import FencedClient
+from scheduler.daemon.informers.informer import BLIND_SECONDS
+from scheduler.operator.cluster import PROFILES, FencedClient
 from scheduler.operator.desired import Reference
 from scheduler.operator.process import (
     WATCHED,
     OperatorOptions,
+    Watch,
     elector_of,
+    readiness,
     run_operator,
     serve_health,
-    watch,
 )
 from scheduler.operator.reconciler import Reconciler
 from scheduler.tools.cli.operator import operator
@@ -41,10 +43,12 @@ from tests.unit.client.scripted_server import until
 class FakeLines:
     """Stands in for `scheduler.daemon.client.lines.Lines`."""
 
-    def __init__(self, batches: list[Sequence[bytes]]) -> None:
+    def __init__(self, batches: list[Sequence[bytes]] | None) -> None:
         self._batches = batches
 
     async def read(self) -> Sequence[bytes]:
+        if self._batches is None:
+            await asyncio.Event().wait()
         return self._batches.pop(0) if self._batches else ()
 
 
@@ -59,9 +63,7 @@ class FakeSession:
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[FakeLines]:
         del read_timeout
         self.asked.append(path)
-        if not self.watches:
-            await asyncio.Event().wait()
-        found = self.watches.pop(0)
+        found = self.watches.pop(0) if self.watches else None
         if isinstance(found, Exception):
             raise found
         yield FakeLines(found)
@@ -87,7 +89,7 @@ class Rotating:
 
 @asynccontextmanager
 async def running(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, health_port: int = 0
 ) -> AsyncIterator[tuple[asyncio.Task[bool], Connection]]:
     """An operator, and its connection to the API server."""
     connection = Connection(Rotating(sandbox.url), Access(sandbox.url, authorization="Bearer v0"))
@@ -101,7 +103,7 @@ async def running(
         context="",
         namespace="default",
         image="stowage:1",
-        health_port=0,
+        health_port=health_port,
         reserved_scheduler_name=("theirs",),
     )
     task = asyncio.create_task(run_operator(options, SystemClock()))
@@ -229,6 +231,14 @@ def test_the_lease_is_renewed_while_a_reconcile_computes(tmp_path: Path) -> None
     assert before != during
 
 
+async def answer_of(address: str, port: int, path: str) -> bytes:
+    reader, writer = await asyncio.open_connection(address, port)
+    writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_the_health_port_answers_both_families(address: str) -> None:
     """Probes of a cluster without IPv4 come from IPv6 addresses."""
@@ -237,17 +247,74 @@ def test_the_health_port_answers_both_families(address: str) -> None:
     port = free_port()
 
     async def story() -> bytes:
-        runner = await serve_health(port)
+        runner = await serve_health(port, {})
         try:
-            reader, writer = await asyncio.open_connection(address, port)
-            writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
-            answer = await reader.read()
-            writer.close()
+            return await answer_of(address, port, "/healthz")
         finally:
             await runner.cleanup()
-        return answer
 
     assert asyncio.run(story()).endswith(b"ok")
+
+
+def test_an_operator_that_cannot_watch_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new version that lacks a kind or a right does not replace the old one; it lives on."""
+    port = free_port()
+
+    async def story() -> list[bytes]:
+        async with await Sandbox.start() as sandbox, running(sandbox, monkeypatch, port):
+            await until(lambda: bool(holder(sandbox)))
+            paths = ("/healthz", "/readyz", "/readyz/watches")
+            return [await answer_of("127.0.0.1", port, path) for path in paths]
+
+    lives, is_ready, watches = asyncio.run(story())
+
+    assert b" 200 " in lives
+    assert b" 500 " in is_ready
+    assert b"no watch on schedulers, schedulingprofiles" in watches
+
+
+def test_an_operator_that_cannot_reach_its_lease_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a namespace that `--namespace` does not name: it would never lead."""
+    port = free_port()
+
+    async def story() -> bytes:
+        async with await Sandbox.start() as sandbox:
+            refused = sandbox.faults.answer(403, path="*/leases*", times=None)
+            async with running(sandbox, monkeypatch, port):
+                await until(lambda: refused.hits > 0)
+                return await answer_of("127.0.0.1", port, "/readyz/lease")
+
+    assert b"no operator is seen to hold the Lease" in asyncio.run(story())
+
+
+class Standby:
+    """Stands in for `LeaderElector`: another leads."""
+
+    leader = "another"
+
+    def check_healthy(self) -> None:
+        """No term is overrun."""
+
+
+def test_a_standby_that_watches_is_ready() -> None:
+    """From the first watch of each kind on."""
+    port, clock = free_port(), FakeClock()
+    watches = [Watch(FakeSession(), kind, lambda: None, clock) for kind in WATCHED]
+
+    async def story() -> list[bool]:
+        runner = await serve_health(port, readiness(Standby(), watches))
+        found = [b" 200 " in await answer_of("127.0.0.1", port, "/readyz")]
+        running = [asyncio.create_task(each.run()) for each in watches]
+        await asyncio.sleep(0)
+        found.append(b" 200 " in await answer_of("127.0.0.1", port, "/readyz"))
+        for task in running:
+            task.cancel()
+        await runner.cleanup()
+        return found
+
+    assert asyncio.run(story()) == [False, True]
 
 
 def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:
@@ -258,7 +325,8 @@ def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:
     clock, woken = FakeClock(), []
 
     async def story() -> None:
-        watching = asyncio.create_task(watch(session, WATCHED[0], lambda: woken.append(clock.now)))
+        watch = Watch(session, PROFILES, lambda: woken.append(clock.now), clock)
+        watching = asyncio.create_task(watch.run())
         await asyncio.sleep(60)
         watching.cancel()
 
@@ -266,4 +334,26 @@ def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:
 
     assert len(woken) == 3
     assert len(session.asked) == 4
-    assert all("watch=true" in path and "timeoutSeconds=" in path for path in session.asked)
+    assert all(path.startswith(WATCHED[PROFILES]) for path in session.asked)
+    assert all("timeoutSeconds=" in path for path in session.asked)
+
+
+def test_a_watch_that_breaks_off_leaves_the_operator_ready_for_a_while() -> None:
+    """API servers end watches all the time."""
+    session, clock = (
+        FakeSession([[b"{}"]], *[NotFoundError("watch", status=404)] * 100),
+        FakeClock(),
+    )
+    watch = Watch(session, PROFILES, lambda: None, clock)
+
+    async def story() -> list[bool]:
+        at_first = watch.is_blind()
+        watching = asyncio.create_task(watch.run())
+        found = []
+        for _ in range(2):
+            await asyncio.sleep(BLIND_SECONDS - 5)
+            found.append(watch.is_blind())
+        watching.cancel()
+        return [at_first, *found]
+
+    assert run_in(clock, story()) == [True, False, True]
