@@ -378,8 +378,9 @@ def test_a_dump_of_the_last_minutes_explains_a_pod_too(tmp_path: Path) -> None:
     [
         (("explain", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
         (("capacity", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
-        (("top", "--config", "other.yaml"), "leave out --config and --instance"),
-        (("top", "--instance", "n/other"), "leave out --config and --instance"),
+        (("top", "--config", "other.yaml"), "leave out --config, --feature-gates and --instance"),
+        (("top", "--feature-gates", "GangScheduling=true"), "leave out --config, --feature-gates"),
+        (("top", "--instance", "n/other"), "leave out --config, --feature-gates and --instance"),
         (("top", "--kubeconfig", "k"), "leave out --kubeconfig and --context"),
         (("top", "--context", "c"), "leave out --kubeconfig and --context"),
     ],
