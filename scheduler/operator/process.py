@@ -13,7 +13,7 @@ from aiohttp import web
 from scheduler.clock import Clock
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.daemon.client.connection import Connection, load_connection
-from scheduler.daemon.client.errors import ApiError
+from scheduler.daemon.client.errors import ApiError, NotFoundError
 from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import segment
@@ -153,6 +153,8 @@ async def watch(session: ApiSession, path: str, wake: Callable[[], None]) -> Non
                 while await lines.read():
                     backoff.reset()
                     wake()
+        except NotFoundError:
+            log.warning("Kind not installed; retrying", path=path, expected="deploy/operator")
         except ApiError as problem:
             log.warning("Watch failed; retrying", path=path, reason=str(problem))
         await asyncio.sleep(backoff.pause())

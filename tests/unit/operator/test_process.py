@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from apistub.sandbox import Sandbox
@@ -248,6 +249,24 @@ def test_the_health_port_answers_both_families(address: str) -> None:
         return answer
 
     assert asyncio.run(story()).endswith(b"ok")
+
+
+def test_a_kind_that_is_not_installed_is_named_as_such() -> None:
+    """The log says what is expected; the watch goes on."""
+    session = FakeSession(NotFoundError("watch", status=404), [[b"{}"]])
+    woken: list[None] = []
+
+    async def story() -> None:
+        watching = asyncio.create_task(watch(session, WATCHED[0], lambda: woken.append(None)))
+        await asyncio.sleep(60)
+        watching.cancel()
+
+    with capture_logs() as logged:
+        run_in(FakeClock(), story())
+
+    assert logged[0]["event"] == "Kind not installed; retrying"
+    assert logged[0]["expected"] == "deploy/operator"
+    assert woken
 
 
 def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:
