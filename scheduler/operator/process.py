@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from scheduler.clock import Clock
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.daemon.client.connection import Connection, load_connection
-from scheduler.daemon.client.errors import ApiError
+from scheduler.daemon.client.errors import ApiError, NotFoundError
 from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import segment
@@ -193,6 +193,8 @@ class Watch:
                     while await lines.read():
                         backoff.reset()
                         self._wake()
+            except NotFoundError:
+                log.warning("Kind not installed; retrying", path=path, expected="deploy/operator")
             except ApiError as problem:
                 log.warning("Watch failed; retrying", path=path, reason=str(problem))
             if self._closed_at is None:

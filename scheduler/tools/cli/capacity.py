@@ -20,6 +20,7 @@ from scheduler.tools.offline.capacity import Capacity, capacity_of
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.documents import items_of
 from scheduler.tools.offline.reading import ClusterObjects, InputError
+from scheduler.tools.offline.workload_names import pod_called
 
 _NODES_SHOWN: Final = 10
 
@@ -89,16 +90,7 @@ def _read(
 
 def _pod(objects: ClusterObjects, like: str | None) -> PodInfo:
     if like is not None:
-        meant = [pod for pod in objects.pods if like in (pod.name, pod.key)]
-        if not meant:
-            guess = hypothetical_changes.did_you_mean_pod(like, objects.pods)
-            raise InputError(f"--like {like}: there is no such pod, or it has ended{guess}")
-        if len(meant) > 1:
-            namespaces = ", ".join(sorted(pod.namespace for pod in meant))
-            raise InputError(
-                f"--like {like}: there is one in each of {namespaces}: say NAMESPACE/{like}"
-            )
-        return meant[0]
+        return pod_called(like, objects.pods, f"--like {like}")
     kinds = {(p.kind, p.resource_claims): p for p in objects.pods if not p.node_name}
     if len(kinds) != 1:
         waiting = "no pod waits" if not kinds else f"pods of {len(kinds)} kinds wait"

@@ -27,10 +27,10 @@ from scheduler.tools.cli.options import print_page
 from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles, scheduler_names
-from scheduler.tools.offline.hypothetical_changes import did_you_mean_pod
 from scheduler.tools.offline.likeness import likeness_of
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.simulate import Placement, simulate
+from scheduler.tools.offline.workload_names import did_you_mean_pod
 
 _NOT_ASKED: Final = (
     "Extenders are not asked about changes that would help: one may still reject the nodes."

@@ -50,6 +50,7 @@ from scheduler.tools.offline.recorded import (
     recorded_engine,
     recorded_profiles,
 )
+from scheduler.tools.offline.workload_names import pod_called
 
 _DIFFERENT: Final = 1
 
@@ -324,12 +325,4 @@ def _pod_called(engine: Engine, name: str) -> PodInfo:
     tried = (attempt.pod for attempt in engine.attempts)
     # Of a pod that is assumed on a node, the queue's form is the one to explain.
     pods = (*tried, *core.cache.pods.values(), *core.queue.pending_pods())
-    found = {pod.key: pod for pod in pods if name in (pod.name, pod.key)}
-    if len(found) > 1:
-        namespaces = ", ".join(sorted(pod.namespace for pod in found.values()))
-        raise InputError(
-            f"--explain {name}: there is one in each of {namespaces}: say NAMESPACE/{name}"
-        )
-    for pod in found.values():
-        return pod
-    raise InputError(f"--explain {name}: at this moment there is no such pod")
+    return pod_called(name, pods, f"--explain {name}")

@@ -8,7 +8,7 @@ from scheduler.daemon.client import event_loop
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.explain_text import print_note
-from scheduler.tools.cli.inputs import read_profiles, refuse
+from scheduler.tools.cli.inputs import feature_gates_option, read_profiles, refuse
 from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.options import Output, cluster_options, command, output_option
 from scheduler.tools.cli.shadow_watch import ShadowWatch
@@ -25,6 +25,7 @@ from scheduler.tools.offline.cluster import Profiles
     help="The KubeSchedulerConfiguration that the other scheduler runs with; without it, its "
     "default profile judges.",
 )
+@feature_gates_option
 @click.option(
     "--scheduler-name",
     "names",
@@ -67,6 +68,7 @@ def shadow(  # noqa: PLR0913 - one argument per option
     kubeconfig: str,
     context: str,
     config_file: str | None,
+    feature_gates: tuple[str, ...],
     names: tuple[str, ...],
     every: float,
     examples: int,
@@ -96,20 +98,22 @@ def shadow(  # noqa: PLR0913 - one argument per option
         serve_without_authorization=serve_without_authorization,
     )
     try:
-        profiles = _profiles_called(names, config_file)
+        profiles = _profiles_called(names, config_file, feature_gates)
         watch = ShadowWatch(profiles, ClusterAddress(kubeconfig, context), options, clock, examples)
         event_loop.run(watch.run(every, output))
     except SchedulerError as problem:
         refuse("shadow", problem)
 
 
-def _profiles_called(names: tuple[str, ...], config_file: str | None) -> Profiles:
+def _profiles_called(
+    names: tuple[str, ...], config_file: str | None, feature_gates: tuple[str, ...]
+) -> Profiles:
     """The profiles that judge the bindings of each scheduler.
 
     Raises:
         SchedulerError: the configuration cannot be used.
     """
-    profiles, notices = read_profiles(config_file)
+    profiles, notices = read_profiles(config_file, feature_gates=feature_gates)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
     own = [profile.scheduler_name for profile in profiles.config.profiles]

@@ -19,6 +19,7 @@ from scheduler.tools.cli.top.view import SOON, WaitingRow, view_of
 from scheduler.tools.console.scenes import Scene, Series
 from scheduler.tools.offline.heat import Heat, heat_of
 from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.workload_names import pod_called
 
 _NAMED: Final = 4
 _LISTED: Final = 50
@@ -208,13 +209,10 @@ def pod_of(scene: Scene, name: str) -> tuple[PodInfo, PodPage]:
         InputError: there is no such pod, or it is being deleted.
     """
     pods = list(scene.pods())
-    matching = [pod for pod in pods if name == pod.key] or [p for p in pods if name == p.name]
-    if len(matching) > 1:
-        raise InputError(f"{name}: there is one in each of {_namespaces(matching)}")
-    if not matching:
-        notice = f". {scene.missing}" if scene.missing else ""
-        raise InputError(f"{name}: there is no such pod, or it has ended{notice}")
-    [pod] = matching
+    try:
+        pod = pod_called(name, pods, name)
+    except InputError as problem:
+        raise InputError(f"{problem}. {scene.missing}" if scene.missing else str(problem)) from None
     if pod.is_terminating:
         raise InputError(f"{name}: it is being deleted")
     unserved = partial(unserved_name, served_names(pods, scene.profiles))
@@ -261,10 +259,6 @@ def with_past(page: PodPage, past: Iterable[StoryEntry], notes: tuple[str, ...])
     """Return the page with more entries of the pod's history, by time."""
     story = sorted((*page.story, *past), key=lambda entry: entry.time)
     return msgspec.structs.replace(page, story=tuple(story), notes=(*page.notes, *notes))
-
-
-def _namespaces(pods: Iterable[PodInfo]) -> str:
-    return ", ".join(sorted({pod.namespace for pod in pods}))
 
 
 def names_of(scene: Scene) -> Names:

@@ -14,10 +14,10 @@ from scheduler.tools.offline.hypothetical_changes import (
     cordoned,
     known_taints,
     named_node,
-    named_pod,
     put_node,
 )
 from scheduler.tools.offline.reading import ClusterObjects, InputError
+from scheduler.tools.offline.workload_names import pod_called
 
 
 def uncordon(objects: ClusterObjects, name: str) -> list[PodInfo]:
@@ -78,7 +78,7 @@ def tolerate(objects: ClusterObjects, text: str) -> list[PodInfo]:
     if effect and effect not in EFFECTS:
         raise InputError(f"{about}: effect: {not_among(effect, EFFECTS)}")
     added = Toleration(key, "Equal" if has_value else "Exists", value, effect)
-    pod = named_pod(objects, named, about)
+    pod = pod_called(named, objects.pods, about)
     spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))
     objects.pods[objects.pods.index(pod)] = pod_info(replace(pod.pod, spec=spec))
     if not any(is_tolerated(t, (added,)) for node in objects.nodes for t in node.spec.taints):

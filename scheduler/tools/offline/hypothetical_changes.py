@@ -29,7 +29,13 @@ from scheduler.tools.offline.copied_claims import (
 )
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.replicas import names_of_new_pods, pods_to_delete
-from scheduler.tools.offline.workload_names import DAEMON_SET, DEPLOYMENT, POD, workload_parts
+from scheduler.tools.offline.workload_names import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    POD,
+    check_one_namespace,
+    workload_parts,
+)
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _NODE: Final = "Node"
@@ -313,34 +319,12 @@ def put_node(objects: ClusterObjects, node: Node) -> None:
     objects.nodes.append(node)
 
 
-def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:
-    """Return the pod of a name, NAMESPACE/NAME or NAME if it is unique.
-
-    Raises:
-        InputError: there is no such pod, or there are several; `about` is the place of the name.
-    """
-    found = _members(objects, f"pod/{name}", about)
-    if not found:
-        meant = did_you_mean_pod(name, objects.pods)
-        raise InputError(f"{about}: there is no pod {name!r}{meant}")
-    return found[0]
-
-
-def did_you_mean_pod(name: str, pods: Iterable[PodInfo]) -> str:
-    """Return the end of a message about a pod that does not exist, NAMESPACE/NAME or NAME."""
-    return did_you_mean(name, [pod.key if "/" in name else pod.name for pod in pods])
-
-
 def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:
     """Return the pods of a workload by age; for a pod, the pod itself."""
     kind, namespace, name = workload_parts(what, about)
     meant = [pod for pod in _within(objects, namespace) if name in _names_of(kind, pod)]
     found = sorted(meant, key=lambda pod: pod.pod.metadata.creation_timestamp or "~")
-    namespaces = sorted({pod.namespace for pod in found})
-    if len(namespaces) > 1:
-        raise InputError(
-            f"{about}: there is one in each of {', '.join(namespaces)}: say {kind}/NAMESPACE/{name}"
-        )
+    check_one_namespace(found, about, f"{kind}/NAMESPACE/{name}")
     return found
 
 

@@ -170,7 +170,8 @@ def _read_grid(file: Path, about: str) -> _Grid:
     try:
         text = file.read_bytes()
     except OSError as problem:
-        raise InputError(f"{about}: {file} cannot be read: {problem}") from problem
+        reason = (problem.strerror or str(problem)).lower()
+        raise InputError(f"{about}: cannot be read: {reason}") from problem
     problems = Problems()
     written = parse(text, problems)
     grid = _Grid() if problems else decode(_Grid, written, (), problems)
@@ -182,8 +183,11 @@ def _read_grid(file: Path, about: str) -> _Grid:
 def _document(file: Path, about: str) -> Mapping[str, Any]:
     try:
         documents = list(documents_from_text(file.read_text("utf-8"), str(file)))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"{about}: {file} cannot be read: {problem}") from problem
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise InputError(f"{about}: {file}: cannot be read: {reason}") from problem
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{about}: {file}: not a text in UTF-8") from problem
     match documents:
         case [(_, dict(document))]:
             return document

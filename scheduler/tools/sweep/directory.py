@@ -5,8 +5,10 @@ have a row for each of very many workloads: only one run is in memory at a time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
@@ -75,13 +77,8 @@ class SweepDirectory:
         Raises:
             InputError: the file cannot be written.
         """
-        file = self._file(result.task)
-        beside = file.with_suffix(".part")
-        try:
+        with _whole(self._file(result.task)) as beside:
             beside.write_bytes(msgspec.json.encode(result))
-            beside.replace(file)
-        except OSError as problem:
-            raise _problem(file, problem) from problem
         return _without_workloads(result)
 
     def write_table(self, tasks: Sequence[Task]) -> Path:
@@ -91,18 +88,15 @@ class SweepDirectory:
             InputError: a file cannot be read or written.
         """
         file = self.path / RESULTS
-        beside = file.with_suffix(".part")
         try:
             with (
+                _whole(file) as beside,
                 # pyarrow itself takes a path with a colon for a URL.
                 beside.open("wb") as written,
                 pq.ParquetWriter(written, SCHEMA, compression="zstd") as writer,
             ):
                 for rows in _groups(row for task in tasks for row in self._read(task).rows):
                     writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
-            beside.replace(file)
-        except OSError as problem:
-            raise _problem(file, problem) from problem
         except msgspec.MsgspecError as problem:
             raise InputError(f"{self._runs}: a run cannot be read: {problem}") from problem
         return file
@@ -112,6 +106,25 @@ class SweepDirectory:
 
     def _file(self, digest: str) -> Path:
         return self._runs / f"{digest}.json"
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[Path]:
+    """Give a path to write to, and put the complete file in place at the end.
+
+    The path is new: another sweep may write to the same directory.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    beside = file.with_suffix(f".{token_hex(8)}.part")
+    try:
+        yield beside
+        beside.replace(file)
+    except OSError as problem:
+        raise _problem(file, problem) from problem
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _without_workloads(result: TaskResult) -> TaskResult:

@@ -1,6 +1,7 @@
 """Changes a recorded cluster for a what-if: more or fewer nodes, from the first event.
 
-An added node runs the same pods of DaemonSets and static pods as the node that it is like.
+An added node runs the same pods of DaemonSets and static pods as the node that it is like, and has
+the same devices.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -10,13 +11,17 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from scheduler.api.devices import ResourceSlice
 from scheduler.api.objects import Node, is_terminal
 from scheduler.api.pods import PodInfo
 from scheduler.daemon.recording.records import Record
 from scheduler.kernel.answers.hypothetical_nodes import copy_on
-from scheduler.kernel.engine.events import ObjectGone, ObjectSet
+from scheduler.kernel.devices.table import slices_like
+from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.tools.offline.hypothetical_changes import MAX_ADDED, node_like, pending
 from scheduler.tools.offline.reading import InputError
+
+_SLICES: Final = "resourceslices"
 
 
 class NodeChanges(msgspec.Struct, frozen=True):
@@ -41,7 +46,7 @@ class NodeChanges(msgspec.Struct, frozen=True):
             InputError: at the end, if the recording has none of the nodes of a change.
         """
         seen: set[str] = set()
-        for record in self._with_tied(self._with_displaced(records)):
+        for record in self._with_devices(self._with_tied(self._with_displaced(records))):
             match record.event:
                 case ObjectSet(kind="nodes" | "csinodes" as kind, object=found):
                     name = found.metadata.name
@@ -81,6 +86,41 @@ class NodeChanges(msgspec.Struct, frozen=True):
 
     def _is_tied(self, pod: PodInfo) -> bool:
         return pod.node_name in self.added and pod.is_tied_to_node
+
+    def _with_devices(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records, and those of the slices that added nodes publish."""
+        published: dict[str, ResourceSlice] = {}
+        copied: dict[str, ResourceSlice] = {}
+        for record in records:
+            yield record
+            if not self._note_slice(record.event, published):
+                continue
+            wanted = {
+                each.metadata.name: each
+                for node in self.added
+                for copy in self._copies(node)
+                for each in slices_like(published.values(), node, copy)
+            }
+            for name in copied.keys() - wanted.keys():
+                yield replace(record, event=ObjectGone(_SLICES, "", name, ""), answer=b"")
+            for name, each in wanted.items():
+                if copied.get(name) != each:
+                    yield replace(record, event=ObjectSet(_SLICES, each), answer=b"")
+            copied = wanted
+
+    def _note_slice(self, event: Event, published: dict[str, ResourceSlice]) -> bool:
+        """Update the slices on which copies depend, by name; return whether they changed."""
+        match event:
+            case ObjectSet(kind=kind, object=found) if kind == _SLICES:
+                was = published.pop(found.metadata.name, None)
+                spec = found.spec
+                is_copied = spec.node_name in self.added if spec.node_name else spec.shared_counters
+                if is_copied:
+                    published[found.metadata.name] = found
+                return bool(is_copied) or was is not None
+            case ObjectGone(kind=kind, name=name) if kind == _SLICES:
+                return published.pop(name, None) is not None
+        return False
 
     def _with_displaced(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield the records; pods that are first seen on a removed node have none."""

@@ -112,8 +112,8 @@ def test_a_name_in_several_namespaces_is_refused(tmp_path: Path) -> None:
     pods = [ObjectSet("pods", make_pod_info("web", namespace=each, uid=each)) for each in "ab"]
     path = written(tmp_path / "r.recording", make_header(configuration=CONFIGURATION), pods)
 
-    unclear, meant = (
-        stowage("replay", path, "--dump", "--explain", name) for name in ("web", "b/web")
+    unclear, meant, missing = (
+        stowage("replay", path, "--dump", "--explain", name) for name in ("web", "b/web", "b/wep")
     )
 
     assert unclear.exit_code == 2
@@ -121,6 +121,7 @@ def test_a_name_in_several_namespaces_is_refused(tmp_path: Path) -> None:
         "stowage replay: --explain web: there is one in each of a, b: say NAMESPACE/web\n"
     )
     assert (meant.exit_code, "b/web" in meant.stdout) == (0, True)
+    assert missing.stderr.endswith('no such pod, or it has ended; did you mean "b/web"?\n')
 
 
 @pytest.mark.parametrize(
@@ -377,8 +378,9 @@ def test_a_dump_of_the_last_minutes_explains_a_pod_too(tmp_path: Path) -> None:
     [
         (("explain", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
         (("capacity", "--feature-gates", "DRADeviceTaintRules=true"), "leave out --feature-gates"),
-        (("top", "--config", "other.yaml"), "leave out --config and --instance"),
-        (("top", "--instance", "n/other"), "leave out --config and --instance"),
+        (("top", "--config", "other.yaml"), "leave out --config, --feature-gates and --instance"),
+        (("top", "--feature-gates", "GangScheduling=true"), "leave out --config, --feature-gates"),
+        (("top", "--instance", "n/other"), "leave out --config, --feature-gates and --instance"),
         (("top", "--kubeconfig", "k"), "leave out --kubeconfig and --context"),
         (("top", "--context", "c"), "leave out --kubeconfig and --context"),
     ],

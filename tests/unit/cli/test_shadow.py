@@ -111,16 +111,28 @@ def test_profiles_judge_the_pods_of_their_names(tmp_path: Path) -> None:
         "profiles: [{schedulerName: one}, {schedulerName: two}]\n"
     )
 
-    assert list(_profiles_called((), None).frameworks) == ["default-scheduler"]
-    assert list(_profiles_called(("x", "y"), None).frameworks) == ["x", "y"]
-    assert list(_profiles_called((), str(file)).frameworks) == ["one", "two"]
-    named = _profiles_called(("two", "x"), str(file)).frameworks
+    assert list(_profiles_called((), None, ()).frameworks) == ["default-scheduler"]
+    assert list(_profiles_called(("x", "y"), None, ()).frameworks) == ["x", "y"]
+    assert list(_profiles_called((), str(file), ()).frameworks) == ["one", "two"]
+    named = _profiles_called(("two", "x"), str(file), ()).frameworks
     assert [each.profile_name for each in named.values()] == ["two", "one"]
+
+
+def test_the_feature_gates_of_the_other_scheduler_count() -> None:
+    """A taint rule is watched with its gate only."""
+    with_rules = _profiles_called((), None, ("DRADeviceTaintRules=true",))
+
+    kinds = [
+        {kind.kind for kind in profiles.watched}
+        for profiles in (_profiles_called((), None, ()), with_rules)
+    ]
+    assert kinds[1] - kinds[0] == {"DeviceTaintRule"}
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
+        pytest.param(["--feature-gates=Gangs=true"], "Gangs", id="no feature gate"),
         pytest.param(["--kubeconfig=nowhere"], "stowage shadow: ", id="no kubeconfig"),
         pytest.param(["--config=nowhere"], "nowhere: cannot be read", id="no configuration"),
         pytest.param(["--every=0"], "0", id="never"),

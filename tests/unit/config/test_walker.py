@@ -1,5 +1,6 @@
 """Plain values become structs, and every mismatch is reported where it is."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from scheduler.config.problems import ConfigError, Problems, render_path
 from scheduler.config.source import Value
-from scheduler.config.walker import DURATION, decode
+from scheduler.config.walker import DURATION, decode, did_you_mean
 
 
 class Colour(StrEnum):
@@ -149,3 +150,16 @@ def test_one_problem_is_one_line_and_several_are_a_list() -> None:
     assert str(ConfigError("f.yaml", problems)) == (
         "f.yaml: 2 problems\n  line 1: b: required\n  line 3: a.x[0]: wrong"
     )
+
+
+def test_a_similar_name_is_searched_among_so_many_names() -> None:
+    """A cluster has 150,000 pods, and a comparison takes a tenth of a millisecond."""
+    read = 0
+
+    def names() -> Iterator[str]:
+        nonlocal read
+        for read in range(1, 150_001):
+            yield f"web-{read}"
+
+    assert did_you_mean("web-1x", names()) == '; did you mean "web-1"?'
+    assert read <= 5000

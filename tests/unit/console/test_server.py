@@ -271,7 +271,7 @@ def test_a_name_that_several_pods_have_is_asked_for_in_full() -> None:
 
     _, answer = get("/api/explain?pod=same", *NODES, *pods)
 
-    assert answer["error"] == "same: there is one in each of a, b"
+    assert answer["error"] == "same: there is one in each of a, b: say NAMESPACE/same"
 
 
 def test_pods_are_found_by_name_and_by_node() -> None:

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from e2e.support.plugins import install_package
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.services import HeldPods
 from scheduler.operator.packages import Wheel, WheelPlace, wheel_in
 from scheduler.testing import Cluster
 from tests.support.environment import CHECKOUT, Environment
@@ -215,3 +217,16 @@ def test_policies_are_tested_as_the_page_says() -> None:
     folder = command.removeprefix("python -m pytest ")
     assert list((CHECKOUT / folder).rglob("test_*.py"))
     assert folder.split("/")[0] in settings["testpaths"]
+
+
+def test_every_member_of_the_handle_is_described() -> None:
+    """In the table, and no member elsewhere that does not exist."""
+    text = PAGE.read_text()
+    table = text.partition("## What a plugin can ask")[2].partition("\n`await")[0]
+    named = "".join(re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE))
+    described = set(re.findall(r"`(\w+)[(`]", named))
+    members = {name for name in vars(Handle) if not name.startswith("_")}
+    [on_a_fork] = re.findall(r"On a fork (.*?) even there", text)
+
+    assert described == members
+    assert set(re.findall(r"`(\w+)`", on_a_fork)) <= members | set(vars(HeldPods))

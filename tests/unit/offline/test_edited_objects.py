@@ -113,7 +113,7 @@ def test_a_taint_that_no_node_has_is_a_warning(text: str) -> None:
         (partial(edited.tolerate, text="p:gpu:NoSched"), 'did you mean "NoSchedule"?'),
         (partial(edited.tolerate, text="p"), "expected"),
         (partial(edited.tolerate, text="p:a=b:c:d"), "expected"),
-        (partial(edited.tolerate, text="ml/p:gpu"), "there is no pod 'ml/p'"),
+        (partial(edited.tolerate, text="ml/p:gpu"), "ml/p:gpu: there is no such pod"),
         (partial(edited.tolerate, text="defalt/p:gpu"), 'did you mean "default/p"?'),
     ],
 )
@@ -123,3 +123,14 @@ def test_what_is_not_there_is_said(
     """With the option as it was given."""
     with pytest.raises(InputError, match=problem):
         edit(cluster())
+
+
+def test_a_pod_of_several_namespaces_is_named_as_the_option_takes_it() -> None:
+    """The message has the form that the option accepts."""
+    objects = cluster()
+    objects.pods.append(make_pod_info("p", namespace="ml"))
+
+    with pytest.raises(InputError, match=r"in each of default, ml: say NAMESPACE/p$"):
+        edited.tolerate(objects, "p:gpu")
+
+    assert edited.tolerate(objects, "ml/p:gpu") == []

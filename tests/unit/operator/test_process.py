@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from apistub.sandbox import Sandbox
@@ -315,6 +316,26 @@ def test_a_standby_that_watches_is_ready() -> None:
         return found
 
     assert asyncio.run(story()) == [False, True]
+
+
+def test_a_kind_that_is_not_installed_is_named_as_such() -> None:
+    """The log says what is expected; the watch goes on."""
+    session = FakeSession(NotFoundError("watch", status=404), [[b"{}"]])
+    woken: list[None] = []
+    clock = FakeClock()
+    watch = Watch(session, "schedulers", lambda: woken.append(None), clock)
+
+    async def story() -> None:
+        watching = asyncio.create_task(watch.run())
+        await asyncio.sleep(60)
+        watching.cancel()
+
+    with capture_logs() as logged:
+        run_in(clock, story())
+
+    assert logged[0]["event"] == "Kind not installed; retrying"
+    assert logged[0]["expected"] == "deploy/operator"
+    assert woken
 
 
 def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:

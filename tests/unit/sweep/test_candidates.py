@@ -128,7 +128,10 @@ def test_a_grid_starts_from_the_file_that_it_names(tmp_path: Path) -> None:
             "{profiles: [stowage, batch], weights: {ImageLocality: [1]}}",
             "profiles: no profile is called batch",
         ),
-        ("{configuration: none.yaml, weights: {ImageLocality: [1]}}", "cannot be read"),
+        (
+            "{configuration: none.yaml, weights: {ImageLocality: [1]}}",
+            "/none.yaml: cannot be read: no such file or directory",
+        ),
         ("[1]", "expected a mapping with fields such as args, configuration, profiles"),
         ("", "expected"),
         (f"weights: {{A: {MANY}, B: {MANY}}}", "1000000 combinations"),
@@ -140,6 +143,16 @@ def test_a_grid_that_is_wrong_has_one_clear_message(tmp_path: Path, text: str, t
         grid(tmp_path, text)
 
     assert told in str(failed.value)
+
+
+def test_a_grid_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    """Without the number of the error."""
+    file = tmp_path / "none.yaml"
+
+    with pytest.raises(InputError) as failed:
+        from_grid(file, [])
+
+    assert str(failed.value) == f"--grid {file}: cannot be read: no such file or directory"
 
 
 def test_a_directory_has_a_candidate_for_each_file(tmp_path: Path) -> None:

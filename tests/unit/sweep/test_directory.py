@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from scheduler.tools.sweep.candidates import RECORDED
 from scheduler.tools.sweep.directory import SweepDirectory
@@ -41,3 +42,26 @@ def test_workloads_are_in_the_table_and_not_in_memory(tmp_path: Path) -> None:
     read = pq.read_table(table)
     assert read.num_rows == 30 * (WORKLOADS + 1)
     assert read["recording"].to_pylist()[:: WORKLOADS + 1] == [task.recording for task in tasks]
+
+
+def test_two_sweeps_may_write_to_one_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them finishes; no file of the other one disappears before it is in place."""
+    task = Task(RECORDED, (), "r")
+    [result] = results([task])
+    first, second = SweepDirectory(tmp_path), SweepDirectory(tmp_path)
+    replace = Path.replace
+
+    def while_the_other_writes(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        second.keep(result)
+        second.write_table([task])
+        return replace(path, target)
+
+    for write in (lambda: first.keep(result), lambda: first.write_table([task])):
+        monkeypatch.setattr(Path, "replace", while_the_other_writes)
+        write()
+
+    assert not list(tmp_path.rglob("*.part"))
+    assert pq.read_table(tmp_path / "results.parquet").num_rows == WORKLOADS + 1

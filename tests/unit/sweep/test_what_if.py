@@ -11,6 +11,12 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.what_if import parse_what_if
 from tests.support.builders import make_node, make_pod_info
+from tests.unit.plugins.test_dynamic_resources import (
+    device_class,
+    make_claim,
+    pod_of,
+    resource_slice,
+)
 
 
 def pod(name: str, node: str = "", owner: str = "", phase: str = "Running") -> ObjectSet:
@@ -102,3 +108,42 @@ def test_a_pod_that_was_recorded_pending_is_the_same_pod() -> None:
     found = placed("remove=n", pod("p"), Tick(), pod("p", "n"))
 
     assert (found.pods["p"].node, found.recorded) == ("m", {"p": "n"})
+
+
+def test_added_nodes_have_the_devices_of_the_node_that_they_are_like() -> None:
+    """All of them are free; the default profile counts claims."""
+    names = ("a", "b", "c")
+    events = (
+        ObjectSet("deviceclasses", device_class()),
+        ObjectSet("resourceslices", resource_slice("n", "gpu-0")),
+        *(ObjectSet("resourceclaims", make_claim(name)) for name in names),
+        *(ObjectSet("pods", pod_of(name, name=name, schedulerName="stowage")) for name in names),
+    )
+
+    found = placed("add=n:1", *events)
+
+    nodes = sorted(summary.node for summary in found.pods.values())
+    assert nodes == ["", "n", "n-new-0"]
+
+
+def test_slices_of_added_nodes_follow_those_of_the_node() -> None:
+    """A new generation takes the place of the old one, and a slice that goes takes its copies."""
+    old, new = (resource_slice("n", name) for name in ("gpu-0", "gpu-1"))
+    other = resource_slice("m", "gpu-0")
+    events: tuple[Event, ...] = (
+        ObjectSet("nodes", make_node("n")),
+        *(ObjectSet("resourceslices", each) for each in (old, other, old, new)),
+        ObjectGone("resourceslices", "", old.metadata.name, ""),
+    )
+    records = [Record(0.0, event, b"[]") for event in events]
+
+    applied = [record.event for record in parse_what_if("add=n:1").applied(iter(records))]
+
+    devices = [
+        [device.name for device in each.object.spec.devices]
+        for each in applied
+        if isinstance(each, ObjectSet) and each.kind == "resourceslices" and each not in events
+    ]
+    assert devices == [["gpu-0"], ["gpu-1"]]
+    gone = [each.name for each in applied if isinstance(each, ObjectGone)]
+    assert gone == [old.metadata.name, f"{old.metadata.name}-of-n-new-0"]

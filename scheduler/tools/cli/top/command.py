@@ -10,7 +10,7 @@ from scheduler.clock import SystemClock
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.explain_text import print_note
-from scheduler.tools.cli.inputs import refuse
+from scheduler.tools.cli.inputs import feature_gates_option, refuse
 from scheduler.tools.cli.live import ClusterAddress, check_lists
 from scheduler.tools.cli.options import cluster_options, command
 from scheduler.tools.cli.recordings import RecordedSource
@@ -33,6 +33,7 @@ NOT_INSTALLED = (
     help="KubeSchedulerConfiguration whose profiles judge the pods that wait; by default that of "
     "the instance in the cluster.",
 )
+@feature_gates_option
 @instance_option
 @click.option(
     "--recording",
@@ -47,6 +48,7 @@ def top(
     kubeconfig: str,
     context: str,
     config_file: str | None,
+    feature_gates: tuple[str, ...],
     instances: tuple[str, ...],
     recordings: tuple[Path, ...],
 ) -> None:
@@ -69,9 +71,10 @@ def top(
     notices: tuple[str, ...] = ()
     try:
         if recordings:
-            if config_file is not None or instances:
+            if config_file is not None or feature_gates or instances:
                 raise InputError(
-                    "--recording has its own profiles: leave out --config and --instance"
+                    "--recording has its own profiles: leave out --config, --feature-gates and "
+                    "--instance"
                 )
             with RecordedSource(recordings=recordings).opened(kubeconfig, context) as recording:
                 source: TopSource = RecordingSource(recording)
@@ -79,7 +82,9 @@ def top(
             place = ClusterAddress(kubeconfig, context)
             # Before the screen is taken over: it has no place for errors.
             check_lists(place)
-            asked = InputSource((), kubeconfig, context, config_file, (), instances=instances)
+            asked = InputSource(
+                (), kubeconfig, context, config_file, feature_gates, instances=instances
+            )
             profiles, notices = asked.profiles()
             source = ClusterSource(place, profiles, clock)
     except SchedulerError as problem:
