@@ -94,6 +94,9 @@ def why(problem: Exception) -> str:
     if isinstance(problem, aiohttp.ClientConnectorError):
         cause = cause_of(problem.os_error)
         return cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
+    if isinstance(problem, aiohttp.ServerDisconnectedError):
+        # After a part of the headers its text is what aiohttp has parsed of them.
+        return "Server disconnected"
     if isinstance(problem, aiohttp.InvalidURL):
         return "the URL of the server or its proxy cannot be used"
     wrong = problem if isinstance(problem, HttpProcessingError) else problem.__cause__

@@ -438,6 +438,25 @@ class TestStream:
         assert lines == [b"one"]
         assert isinstance(problem, UnavailableError)
 
+    def test_a_connection_that_ends_within_the_headers_is_told_in_words(self) -> None:
+        """The API server was killed while it answered."""
+
+        async def die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: app")
+            writer.close()
+
+        async def scenario() -> str:
+            listener = await asyncio.start_server(die, "127.0.0.1", 0)
+            url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            async with listener, session_to(url) as session:
+                with pytest.raises(UnavailableError) as raised:
+                    async with session.stream("/w", read_timeout=60.0):
+                        raise AssertionError("no whole headers have arrived")
+            return str(raised.value)
+
+        assert uvloop.run(scenario()) == "GET /w: Server disconnected"
+
     def test_a_refused_stream_raises_what_the_server_said(self) -> None:
         """As for any request."""
 
