@@ -1,6 +1,8 @@
 """Requests through a proxy, by aiohttp."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
@@ -78,11 +80,47 @@ async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSW
         TooLongError: the body is longer than the limit.
     """
     body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > max_bytes:
-            raise TooLongError(f"the answer is longer than {max_bytes} bytes")
+    with ending_with_connection(response):
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > max_bytes:
+                raise TooLongError(f"the answer is longer than {max_bytes} bytes")
     return bytes(body)
+
+
+@contextmanager
+def ending_with_connection(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """Make reads of a body fail when its connection is lost.
+
+    If bytes within a body are not HTTP, aiohttp closes the connection, but a read waits for ever,
+    or raises a RuntimeError.
+    """
+    content = response.content
+
+    def lost(_: object = None) -> None:
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ServerDisconnectedError())
+
+    protocol = None if response.connection is None else response.connection.protocol
+    closed = None if protocol is None else protocol.closed
+    if closed is None:
+        lost()
+        yield
+        return
+    # At most once: a kept-alive connection has many answers.
+    closed.remove_done_callback(_noted)
+    closed.add_done_callback(_noted)
+    closed.add_done_callback(lost)
+    try:
+        yield
+    finally:
+        closed.remove_done_callback(lost)
+
+
+def _noted(closed: asyncio.Future[None]) -> None:
+    """Read the error of a lost connection: asyncio reports errors that are never read."""
+    if not closed.cancelled():
+        closed.exception()
 
 
 def why(problem: Exception) -> str:
