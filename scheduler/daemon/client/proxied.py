@@ -22,7 +22,10 @@ from scheduler.daemon.client.http_connection import (
     TooLongError,
 )
 
-BROKEN: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
+BROKEN: Final = (
+    *(aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError),
+    RuntimeError,  # a read right after the connection was closed for bytes that are not HTTP
+)
 """Errors that aiohttp raises when a connection fails or its bytes are not HTTP."""
 
 
@@ -92,8 +95,7 @@ async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSW
 def ending_with_connection(response: aiohttp.ClientResponse) -> Iterator[None]:
     """Make reads of a body fail when its connection is lost.
 
-    If bytes within a body are not HTTP, aiohttp closes the connection, but a read waits for ever,
-    or raises a RuntimeError.
+    If bytes within a body are not HTTP, aiohttp closes the connection, but a read waits for ever.
     """
     content = response.content
 
