@@ -213,11 +213,14 @@ class _Loader(KubeConfigLoader):
         config = provider["config"]
         if "refresh-token" not in config:
             raise ConnectionConfigError("oidc: the id-token is not valid, and no refresh-token")
+        authority = self._retrieve_oidc_cacert(provider)
         requestor = Requestor(
             config["client-id"],
-            config["client-secret"],
+            config.safe_get("client-secret") or "",  # public clients have none
             config["idp-issuer-url"],
-            load_tls(TlsFiles(ca=self._retrieve_oidc_cacert(provider))).context,
+            load_tls(
+                TlsFiles(ca=authority or config.safe_get("idp-certificate-authority") or None)
+            ).context,
         )
         answer = await requestor.refresh_token(config["refresh-token"])
         config.value["id-token"] = answer["id_token"]

@@ -1,6 +1,8 @@
 """Requests through a proxy, by aiohttp."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,7 +22,10 @@ from scheduler.daemon.client.http_connection import (
     TooLongError,
 )
 
-BROKEN: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
+BROKEN: Final = (
+    *(aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError),
+    RuntimeError,  # a read right after the connection was closed for bytes that are not HTTP
+)
 """Errors that aiohttp raises when a connection fails or its bytes are not HTTP."""
 
 
@@ -78,11 +83,46 @@ async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSW
         TooLongError: the body is longer than the limit.
     """
     body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > max_bytes:
-            raise TooLongError(f"the answer is longer than {max_bytes} bytes")
+    with ending_with_connection(response):
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > max_bytes:
+                raise TooLongError(f"the answer is longer than {max_bytes} bytes")
     return bytes(body)
+
+
+@contextmanager
+def ending_with_connection(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """Make reads of a body fail when its connection is lost.
+
+    If bytes within a body are not HTTP, aiohttp closes the connection, but a read waits for ever.
+    """
+    content = response.content
+
+    def lost(_: object = None) -> None:
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ServerDisconnectedError())
+
+    protocol = None if response.connection is None else response.connection.protocol
+    closed = None if protocol is None else protocol.closed
+    if closed is None:
+        lost()
+        yield
+        return
+    # At most once: a kept-alive connection has many answers.
+    closed.remove_done_callback(_noted)
+    closed.add_done_callback(_noted)
+    closed.add_done_callback(lost)
+    try:
+        yield
+    finally:
+        closed.remove_done_callback(lost)
+
+
+def _noted(closed: asyncio.Future[None]) -> None:
+    """Read the error of a lost connection: asyncio reports errors that are never read."""
+    if not closed.cancelled():
+        closed.exception()
 
 
 def why(problem: Exception) -> str:
@@ -94,6 +134,9 @@ def why(problem: Exception) -> str:
     if isinstance(problem, aiohttp.ClientConnectorError):
         cause = cause_of(problem.os_error)
         return cut(f"cannot connect to {problem.host}:{problem.port}: {cause}")
+    if isinstance(problem, aiohttp.ServerDisconnectedError):
+        # After a part of the headers its text is what aiohttp has parsed of them.
+        return "Server disconnected"
     if isinstance(problem, aiohttp.InvalidURL):
         return "the URL of the server or its proxy cannot be used"
     wrong = problem if isinstance(problem, HttpProcessingError) else problem.__cause__

@@ -40,7 +40,13 @@ from scheduler.daemon.client.http_connection import (
     TooLongError,
 )
 from scheduler.daemon.client.lines import Lines, StreamedLines
-from scheduler.daemon.client.proxied import BROKEN, ProxiedRequests, read_whole, why
+from scheduler.daemon.client.proxied import (
+    BROKEN,
+    ProxiedRequests,
+    ending_with_connection,
+    read_whole,
+    why,
+)
 from scheduler.daemon.client.throttle import TokenBucket
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.client_metrics import ClientMetrics
@@ -208,7 +214,8 @@ class ApiSession:
             sock_read=read_timeout,
         )
         async with await self._open(path, timeout, "identity") as response:
-            yield StreamedLines(f"GET {path}", response.content)
+            with ending_with_connection(response):
+                yield StreamedLines(f"GET {path}", response.content)
 
     @asynccontextmanager
     async def download(self, path: str, *, timeout: float) -> AsyncIterator[Body]:
@@ -227,7 +234,8 @@ class ApiSession:
             await self._wait_turn(self._throttle, "GET")
         limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT_SECONDS)
         async with await self._open(path, limits, "gzip") as response:
-            yield StreamedBody(f"GET {path}", response)
+            with ending_with_connection(response):
+                yield StreamedBody(f"GET {path}", response)
 
     async def _open(
         self, path: str, timeout: aiohttp.ClientTimeout, encoding: str

@@ -618,11 +618,12 @@ async def ask(session: ApiSession) -> bytes:
 
 # The kubernetes package sends its secret so.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("is_file", [True, False])
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_a_token_of_a_provider_is_renewed_over_a_verified_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool, is_file: bool
 ) -> None:
-    """The authority is in the kubeconfig, and goes into no file; another one is not believed."""
+    """The authority of the kubeconfig goes into no other file; another one is not believed."""
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -643,11 +644,13 @@ def test_a_token_of_a_provider_is_renewed_over_a_verified_connection(
                 "client-id": "stowage",
                 "client-secret": "x",
                 "idp-issuer-url": server.url,
-                "idp-certificate-authority-data": base64.b64encode(
-                    trusted.ca.read_bytes()
-                ).decode(),
                 "refresh-token": "first",
             }
+            if is_file:
+                config["idp-certificate-authority"] = str(trusted.ca)
+            else:
+                data = base64.b64encode(trusted.ca.read_bytes()).decode()
+                config["idp-certificate-authority-data"] = data
             user = {"auth-provider": {"name": "oidc", "config": config}}
             connection = await load_connection(kubeconfig=kubeconfig(tmp_path, user), environ={})
             return connection.access.authorization
@@ -659,6 +662,33 @@ def test_a_token_of_a_provider_is_renewed_over_a_verified_connection(
         with pytest.raises(ConnectionConfigError, match="certificate"):
             uvloop.run(scenario())
         assert asked == []
+
+
+# The kubernetes package sends the name of the client so.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_public_client_of_a_provider_has_no_secret(tmp_path: Path) -> None:
+    """Its token is renewed all the same, as by kubectl."""
+    names: list[str] = []
+
+    async def provider(request: web.Request) -> web.Response:
+        names.append(request.headers["Authorization"])
+        if request.method == "GET":
+            return json_answer({"token_endpoint": f"http://{request.host}/token"})
+        return json_answer({"id_token": "new"})
+
+    async def scenario() -> str:
+        async with ScriptedServer(provider).running() as server:
+            config = {
+                "client-id": "stowage",
+                "idp-issuer-url": server.url,
+                "refresh-token": "first",
+            }
+            user = {"auth-provider": {"name": "oidc", "config": config}}
+            connection = await load_connection(kubeconfig=kubeconfig(tmp_path, user), environ={})
+            return connection.access.authorization
+
+    assert uvloop.run(scenario()) == "Bearer new"
+    assert base64.b64decode(names[-1].removeprefix("Basic ")) == b"stowage:"
 
 
 def _id_token(expires: dt.datetime) -> str:

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import aiohttp
 import pytest
 import uvloop
 from aiohttp import web
+from aiohttp.client_proto import ResponseHandler
 from hypothesis import given, strategies as st
 
 from scheduler.daemon.client.errors import UnavailableError
-from scheduler.daemon.client.lines import LineSplitter
+from scheduler.daemon.client.lines import LineSplitter, StreamedLines
 from tests.unit.client.scripted_server import serving
 
 LINES = st.lists(st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")), max_size=8)
@@ -85,3 +87,15 @@ def test_a_body_that_ends_within_a_line_is_broken() -> None:
         return web.Response(text="whole\nha")
 
     assert read_until_broken(half) == ([b"whole"], "the answer ended within a line")
+
+
+def test_a_read_right_after_the_connection_is_lost_is_no_bug() -> None:
+    """Until the body has been told of the loss, a read raises a RuntimeError."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        content = aiohttp.StreamReader(ResponseHandler(loop), 2**16, loop=loop)
+        with pytest.raises(UnavailableError, match="Connection closed"):
+            await StreamedLines("GET /w", content).read()
+
+    asyncio.run(scenario())

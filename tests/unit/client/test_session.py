@@ -1,6 +1,7 @@
 """Requests: what goes over the wire, and what each answer, or the lack of one, becomes."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -437,6 +438,68 @@ class TestStream:
         lines, problem = self.lines(answer, 60.0)
         assert lines == [b"one"]
         assert isinstance(problem, UnavailableError)
+
+    def test_a_connection_that_ends_within_the_headers_is_told_in_words(self) -> None:
+        """The API server was killed while it answered."""
+
+        async def die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: app")
+            writer.close()
+
+        async def scenario() -> str:
+            listener = await asyncio.start_server(die, "127.0.0.1", 0)
+            url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            async with listener, session_to(url) as session:
+                with pytest.raises(UnavailableError) as raised:
+                    async with session.stream("/w", read_timeout=60.0):
+                        raise AssertionError("no whole headers have arrived")
+            return str(raised.value)
+
+        assert uvloop.run(scenario()) == "GET /w: Server disconnected"
+
+    @pytest.mark.parametrize("reads_at_once", [True, False])
+    @pytest.mark.parametrize("is_list", [True, False])
+    def test_bytes_that_are_not_http_end_a_body(
+        self, caplog: pytest.LogCaptureFixture, *, is_list: bool, reads_at_once: bool
+    ) -> None:
+        """A proxy puts an error into a watch: a read that waits, and a later one, fail at once."""
+        has_failed = asyncio.Event()
+
+        async def fail(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n")
+            await asyncio.sleep(0.05)
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+            # The client closes the connection.
+            await reader.read()
+            has_failed.set()
+            writer.close()
+
+        async def read(session: ApiSession) -> None:
+            opened = (
+                session.download("/l", timeout=60.0)
+                if is_list
+                else session.stream("/w", read_timeout=60.0)
+            )
+            async with opened as body:
+                assert await body.read()
+                if not reads_at_once:
+                    await has_failed.wait()
+                    await asyncio.sleep(0.02)
+                await body.read()
+
+        async def scenario() -> str:
+            listener = await asyncio.start_server(fail, "127.0.0.1", 0)
+            url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            async with listener, session_to(url) as session, asyncio.timeout(20.0):
+                with pytest.raises(UnavailableError) as raised:
+                    await read(session)
+            gc.collect()
+            return raised.value.message
+
+        assert uvloop.run(scenario()) == "Server disconnected"
+        assert not caplog.records
 
     def test_a_refused_stream_raises_what_the_server_said(self) -> None:
         """As for any request."""
