@@ -160,7 +160,22 @@ class PodEventHandlers:
             self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
             if waiting.pod.status.nominated_node_name:
                 nominated = nominated or waiting
+        if assigned is not None:
+            self._wake_preemptors(assigned)
         core.queue.withdraw_nomination(nominated)
+
+    def _wake_preemptors(self, ended: PodInfo) -> None:
+        """Retry the waiting pods for which a pod may have been evicted, whatever hints return.
+
+        They are nominated to its node, and more important. Of several victims the first may have
+        had the port that a hint looks at, and have ended while the preemptor was gated. Differs:
+        upstream's preemptor waits for another event, its victims gone.
+        """
+        queue = self._core.queue
+        for pod in tuple(queue.nominator.nominated_pods_for_node(ended.node_name)):
+            place = queue.place_of(pod.uid)
+            if pod.priority > ended.priority and place is not None and place.is_waiting:
+                queue.activate((pod.uid,), after_backoff=True)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
         """Handle the answer to `ReadPod` for a binding in doubt; None if the pod is gone."""
