@@ -156,12 +156,11 @@ class PodEventHandlers:
             core.cache.remove_pod(assigned)
             core.durations.note_end(assigned, core.wall())
             wake(self._core, ASSIGNED_POD_DELETE, assigned, None)
+            self._wake_preemptors(assigned)
         elif (waiting := core.queue.get(uid)) is not None:
             self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
             if waiting.pod.status.nominated_node_name:
                 nominated = nominated or waiting
-        if assigned is not None:
-            self._wake_preemptors(assigned)
         core.queue.withdraw_nomination(nominated)
 
     def _wake_preemptors(self, ended: PodInfo) -> None:
