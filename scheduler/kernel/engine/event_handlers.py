@@ -145,7 +145,7 @@ class PodEventHandlers:
 
     def _end(self, uid: str) -> None:
         core = self._core
-        self._preemption_executor.gone(uid)
+        is_victim = self._preemption_executor.gone(uid)
         nominated = core.queue.nominator.nominated(uid)
         assigned = core.cache.pods.get(uid)
         attempt = self._attempts.of(uid)
@@ -156,24 +156,25 @@ class PodEventHandlers:
             core.cache.remove_pod(assigned)
             core.durations.note_end(assigned, core.wall())
             wake(self._core, ASSIGNED_POD_DELETE, assigned, None)
-            self._wake_preemptors(assigned)
+            if is_victim:
+                self._wake_preemptors(assigned)
         elif (waiting := core.queue.get(uid)) is not None:
             self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
             if waiting.pod.status.nominated_node_name:
                 nominated = nominated or waiting
         core.queue.withdraw_nomination(nominated)
 
-    def _wake_preemptors(self, ended: PodInfo) -> None:
-        """Retry the waiting pods for which a pod may have been evicted, whatever hints return.
+    def _wake_preemptors(self, victim: PodInfo) -> None:
+        """Retry the waiting pods that are nominated to the node of a victim, whatever hints return.
 
-        They are nominated to its node, and more important. Of several victims the first may have
-        had the port that a hint looks at, and have ended while the preemptor was gated. Differs:
-        upstream's preemptor waits for another event, its victims gone.
+        Of several victims the first may have had the port that a hint looks at, and have ended
+        while the preemptor was gated. Differs: upstream's preemptor waits for another event, its
+        victims gone.
         """
         queue = self._core.queue
-        for pod in tuple(queue.nominator.nominated_pods_for_node(ended.node_name)):
+        for pod in tuple(queue.nominator.nominated_pods_for_node(victim.node_name)):
             place = queue.place_of(pod.uid)
-            if pod.priority > ended.priority and place is not None and place.is_waiting:
+            if place is not None and place.is_waiting:
                 queue.activate((pod.uid,), after_backoff=True)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
