@@ -165,13 +165,16 @@ class PodEventHandlers:
         core.queue.withdraw_nomination(nominated)
 
     def _wake_preemptors(self, victim: PodInfo) -> None:
-        """Retry the waiting pods that are nominated to the node of a victim, whatever hints return.
+        """Retry the waiting pods nominated to the node of the last victim, whatever hints return.
 
         Of several victims the first may have had the port that a hint looks at, and have ended
         while the preemptor was gated. Differs: upstream's preemptor waits for another event, its
         victims gone.
         """
-        queue = self._core.queue
+        core, queue = self._core, self._core.queue
+        info = core.cache.nodes.get(victim.node_name)
+        if info is None or any(pod.is_terminating for pod in info.pods.values()):
+            return
         for pod in tuple(queue.nominator.nominated_pods_for_node(victim.node_name)):
             place = queue.place_of(pod.uid)
             if place is not None and place.is_waiting:
