@@ -145,7 +145,7 @@ class PodEventHandlers:
 
     def _end(self, uid: str) -> None:
         core = self._core
-        self._preemption_executor.gone(uid)
+        is_victim = self._preemption_executor.gone(uid)
         nominated = core.queue.nominator.nominated(uid)
         assigned = core.cache.pods.get(uid)
         attempt = self._attempts.of(uid)
@@ -156,11 +156,29 @@ class PodEventHandlers:
             core.cache.remove_pod(assigned)
             core.durations.note_end(assigned, core.wall())
             wake(self._core, ASSIGNED_POD_DELETE, assigned, None)
+            if is_victim:
+                self._wake_preemptors(assigned)
         elif (waiting := core.queue.get(uid)) is not None:
             self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
             if waiting.pod.status.nominated_node_name:
                 nominated = nominated or waiting
         core.queue.withdraw_nomination(nominated)
+
+    def _wake_preemptors(self, victim: PodInfo) -> None:
+        """Retry the waiting pods nominated to the node of the last victim, whatever hints return.
+
+        Of several victims the first may have had the port that a hint looks at, and have ended
+        while the preemptor was gated. Differs: upstream's preemptor waits for another event, its
+        victims gone.
+        """
+        core, queue = self._core, self._core.queue
+        info = core.cache.nodes.get(victim.node_name)
+        if info is None or any(pod.is_terminating for pod in info.pods.values()):
+            return
+        for pod in tuple(queue.nominator.nominated_pods_for_node(victim.node_name)):
+            place = queue.place_of(pod.uid)
+            if place is not None and place.is_waiting:
+                queue.activate((pod.uid,), after_backoff=True)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
         """Handle the answer to `ReadPod` for a binding in doubt; None if the pod is gone."""

@@ -95,6 +95,8 @@ class PreemptionExecutor:
         first, each with the time of the answer."""
         self.terminating: set[str] = set()
         """Pods that the watch has shown leaving, and that are not gone yet."""
+        self._victims: set[str] = set()
+        """Pods whose eviction was requested and has not failed, until they are gone."""
         self._displaced: set[str] = set()
         """Pods that lost their nomination to more important ones, until the watch shows that."""
 
@@ -150,6 +152,7 @@ class PreemptionExecutor:
         victim, preemptor = self._asked.pop(uid, (None, None))
         if victim is None or preemptor is None:
             return
+        self._victims.discard(uid)
         core = self._core
         core.out.append(LogError("Eviction failed", victim.key, message))
         for waiting in self._wanted.get(uid, ()):
@@ -179,14 +182,18 @@ class PreemptionExecutor:
         for run in [run for run in self._runs.values() if not uids.isdisjoint(run.preemptor.pods)]:
             self.drop(run.preemptor.uid)
 
-    def gone(self, uid: str) -> None:
-        """Handle a pod that is gone; until then, an evicted pod is not evicted again.
+    def gone(self, uid: str) -> bool:
+        """Handle a pod that is gone; return whether its eviction had been requested.
 
-        A terminating pod is not gone. The cache does not show that an assumed pod is terminating.
+        Until then, an evicted pod is not evicted again. A terminating pod is not gone. The cache
+        does not show that an assumed pod is terminating.
         """
         self.leaving(uid)
         self.terminating.discard(uid)
         self._displaced.discard(uid)
+        is_victim = uid in self._victims
+        self._victims.discard(uid)
+        return is_victim
 
     def no_longer_displaced(self, uid: str) -> bool:
         """Forget a displaced pod; return whether a more important pod had taken its nomination."""
@@ -267,6 +274,7 @@ class PreemptionExecutor:
         if self._is_evicted(victim.uid):
             return
         self._asked[victim.uid] = (victim, preemptor)
+        self._victims.add(victim.uid)
         condition = _condition(victim, preemptor)
         self._core.out.append(
             Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)

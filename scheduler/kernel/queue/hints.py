@@ -172,6 +172,8 @@ class QueueingHints:
         )
         strategy = QueueingStrategy.SKIP
         for observed in events:
+            if observed.but == queued.pod_info.uid:
+                continue
             strategy = max(strategy, self.strategy(queued, observed))
             if strategy is strongest:
                 break

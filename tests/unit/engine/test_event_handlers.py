@@ -39,7 +39,7 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.handle import SharedState
 from scheduler.kernel.framework.runtime import PluginError
-from scheduler.kernel.framework.status import error
+from scheduler.kernel.framework.status import error, unschedulable
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Room, Waits
@@ -348,6 +348,17 @@ def test_a_pod_that_finds_another_place_than_its_nomination_frees_that(nominated
 
     assert [bind.node for bind in driven.all(Bind)] == ["n"]
     assert driven.is_asleep(waits) is (nominated == "n")
+
+
+def test_a_nomination_that_a_pod_gives_up_does_not_move_the_pod_itself() -> None:
+    """Reserve rejects it, by a plugin that waits for any event: the pod is tried once."""
+    refuses = Everything("w", reserve=unschedulable("no"))
+    driven = DrivenEngine(refuses, Room(1))
+
+    pod = driven.add("v", nominated_node_name="m")
+    driven.run()
+
+    assert (driven.is_asleep(pod), refuses.diary.count("w.reserve")) == (True, 1)
 
 
 # --- nodes ----------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Directed histories: what is waited for never comes, comes too late, or is another of its name."""
 
+from typing import Any
+
 import pytest
 
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
@@ -26,10 +28,12 @@ from scheduler.kernel.extender import Filtered
 from scheduler.kernel.framework.runtime import Framework
 from tests.support.builders import make_node, make_pod_info
 from tests.support.fake_plugins import make_plugin_set
+from tests.unit.engine.answered import AnsweredCluster
 from tests.unit.engine.driven import DrivenEngine, Holds, Room, engine_at
 from tests.unit.engine.extenders import FILTERS
 from tests.unit.engine.gangs import Gangs, HoldsOne
 from tests.unit.engine.test_asking import Asking
+from tests.unit.engine.test_directed_waiting import TEAM, away, namespace, nodes, term
 from tests.unit.engine.test_events_that_never_come import Cluster
 from tests.unit.engine.test_pod_group_placements import Racks
 from tests.unit.plugins.test_dynamic_resources import device_class, make_claim, pod_of
@@ -78,6 +82,40 @@ def test_a_preemptor_whose_victim_never_ends_is_tried_every_five_minutes() -> No
     assert retries == 3
     assert [evict.uid for evict in gangs.all(Evict)] == [low.uid]
     assert gangs.node_of(high) == "m"
+
+
+@pytest.mark.parametrize(
+    ("victims", "needs"),
+    [
+        pytest.param(
+            {
+                "port": {"priority": 2, "host_ports": (80,), "requests": {"cpu": "1"}},
+                "cpu": {"priority": 1, "requests": {"cpu": "3"}},
+            },
+            {"host_ports": (80,), "requests": {"cpu": "4"}},
+            id="the victim with the port ends while the preemptor is gated",
+        ),
+        pytest.param(
+            {"x": {"labels": {"app": "x"}}},
+            away(term("x", namespace_selector=TEAM)),
+            id="the hint cannot read the labels of the victim's namespace",
+        ),
+    ],
+)
+def test_a_preemptor_is_tried_when_its_victims_are_gone(
+    victims: dict[str, Any], needs: dict[str, Any]
+) -> None:
+    """No hint says so about the last of them, and nothing else happens."""
+    cluster = AnsweredCluster()
+    cluster.tell((*nodes(make_node("n")), *namespace("default", team="a")))
+    for name, fields in victims.items():
+        cluster.add(name, node_name="n", **fields)
+
+    cluster.add("high", priority=9, **needs)
+    cluster.run()
+    cluster.pass_time(5)
+
+    assert {name: pod.node_name for name, pod in cluster.pods.items()} == {"high": "n"}
 
 
 def test_a_pod_that_joins_a_gang_counts_with_its_place() -> None:
