@@ -14,6 +14,7 @@ from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, LogError
+from scheduler.kernel.framework.runtime.plugin_calls import FAILS_NO_ATTEMPT, PluginError
 from scheduler.testing.decision import Decision
 from scheduler.tools.offline.cluster import ARRIVAL_SECONDS, Profiles
 from scheduler.tools.offline.driving import Driving
@@ -35,9 +36,9 @@ class SimulatedCluster(Driving):
         self.profiles = profiles
         self.refusal = ""
         self._reports = reports
-        self.engine.core.states.on_failed = lambda problem: reports.append(
-            f"Plugin failed: {problem.pod}: {problem}"
-        )
+        self.engine.core.states.on_failed = self._report
+        for framework in profiles.frameworks.values():
+            framework.calls.on_failed = self._report_unless_logged
         self._victims: defaultdict[str, list[str]] = defaultdict(list)
         self._names = {*_ENGINES_OWN, *(watched_kind(kind).name for kind in profiles.watched)}
 
@@ -83,6 +84,14 @@ class SimulatedCluster(Driving):
             tuple(self._victims[pod.uid]),
             answer,
         )
+
+    def _report(self, problem: PluginError) -> None:
+        self._reports.append(f"Plugin failed: {problem.pod}: {problem}")
+
+    def _report_unless_logged(self, problem: PluginError) -> None:
+        """Report a failure that fails no attempt: the others come as instructions."""
+        if problem.point in FAILS_NO_ATTEMPT:
+            self._report(problem)
 
     @override
     def carry_out(self, instruction: Instruction) -> None:

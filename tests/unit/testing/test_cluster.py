@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 from typing_extensions import override
 
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
 from scheduler.config.feature_gates import TAINT_TOLERATION_COMPARISON_OPERATORS
 from scheduler.config.load import default_configuration
@@ -23,6 +25,7 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Decide
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import (
+    NODE_KIND,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -31,12 +34,14 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.handle import Handle, SharedState
 from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
+    NodeFilterPlugin,
     PermitPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
 )
 from scheduler.kernel.framework.results import PreFilterResult
+from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.testing import Cluster, ClusterError, Decision, Manifest, node, pod
@@ -174,6 +179,75 @@ def test_a_state_that_fails_is_reported(cluster: Cluster) -> None:
     assert cluster.reports == [
         'Plugin failed: : running SharedState plugin "Approvals": ValueError: p'
     ]
+
+
+class Waits(NodeFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
+    """Gates the pod `gated` by failing; rejects others, with a hint that fails."""
+
+    NAME: ClassVar[str] = "Waits"
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if pod.name == "gated":
+            raise ValueError("no gate")
+        return SUCCESS
+
+    @override
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unschedulable("not here")
+
+    @override
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        def hint(*_: object) -> NoReturn:
+            raise ValueError("no hint")
+
+        return [ClusterEventWithHint(ClusterEvent(NODE_KIND, ActionType.ADD), hint)]
+
+
+def test_failures_that_fail_no_attempt_are_reported(cluster: Cluster) -> None:
+    """The daemon logs them too, and no pod shows the failure of a hint."""
+    cluster.enable(Waits)
+    cluster.add(node("a"))
+
+    cluster.schedule(pod("p"))
+    cluster.add(node("b"))
+    cluster.add(pod("gated"))
+
+    assert set(cluster.reports) == {
+        'Plugin failed: default/gated: running PreEnqueue plugin "Waits": ValueError: no gate',
+        'Plugin failed: default/p: running QueueingHint plugin "Waits": ValueError: no hint',
+    }
+
+
+def test_an_event_of_a_kind_that_nothing_watches_is_refused(cluster: Cluster) -> None:
+    """It would never come, and pods would wait for it without a word."""
+
+    class Undeclared(Waits):
+        @override
+        def events_to_register(self) -> list[ClusterEventWithHint]:
+            return [ClusterEventWithHint(ClusterEvent(RACK, ActionType.ADD))]
+
+    cluster.enable(Undeclared)
+
+    with pytest.raises(PluginError, match="expected the resource of an event to be one of its WAT"):
+        cluster.add(node("a"))
+
+
+def test_an_asynchronous_filter_fails_with_the_same_message_each_time(cluster: Cluster) -> None:
+    """The address of the coroutine would change the pod's condition at each attempt."""
+
+    class Late(NodeFilterPlugin):
+        NAME: ClassVar[str] = "Waits"
+
+        @override
+        async def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:  # type: ignore[override] # the author's mistake
+            return SUCCESS
+
+    cluster.enable(Late)
+    cluster.add(node("a"))
+
+    because = "Late.filter>, expected a Status"
+    cluster.schedule(pod("p")).must_wait(because=because)
 
 
 # --- what becomes of pods -------------------------------------------------------------------------
