@@ -272,12 +272,13 @@ class Cluster:
         return self._ready.profiles.shared(state_type)
 
     def check(self) -> None:
-        """Check every invariant of the engine.
+        """Check every invariant of the engine, and that no plugin has changed an object.
 
         Raises:
-            SchedulerError: an invariant does not hold.
+            SchedulerError: an invariant does not hold, or an object was changed.
         """
         if self._world is not None:
+            self._world.check_given()
             validate_engine(self._world.engine)
 
     # --- within ---------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from typing_extensions import override
 
 from scheduler.api.objects import Node
@@ -40,6 +41,7 @@ class SimulatedCluster(Driving):
         for framework in profiles.frameworks.values():
             framework.calls.on_failed = self._report_unless_logged
         self._victims: defaultdict[str, list[str]] = defaultdict(list)
+        self._given: list[tuple[Any, bytes]] = []
         self._names = {*_ENGINES_OWN, *(watched_kind(kind).name for kind in profiles.watched)}
 
     @property
@@ -54,7 +56,18 @@ class SimulatedCluster(Driving):
         for event in events:
             if event.kind in self._names:
                 self.now += ARRIVAL_SECONDS
+                self._given.append((event.object, _content(event.object)))
                 self.handle(event)
+
+    def check_given(self) -> None:
+        """Check that no plugin has changed an object: other pods share the parts of a pod.
+
+        Raises:
+            ClusterError: an object is not as it was added.
+        """
+        for given, content in self._given:
+            if (now := _content(given)) != content:
+                raise ClusterError(_change(msgspec.json.decode(content), msgspec.json.decode(now)))
 
     def settle(self) -> None:
         """Decide until no pod is active.
@@ -111,3 +124,19 @@ class SimulatedCluster(Driving):
     def evict(self, evict: Evict) -> None:
         self._victims[evict.preemptor].append(f"{evict.namespace}/{evict.name}")
         super().evict(evict)
+
+
+def _content(given: Any) -> bytes:
+    """Return an object as JSON, without the parts that only the engine has."""
+    return msgspec.json.encode(given.pod if isinstance(given, PodInfo) else given, enc_hook=str)
+
+
+def _change(before: Any, after: Any) -> str:
+    """Describe the first change of an object that plugins must not change."""
+    name, path = before["metadata"]["name"], []
+    while isinstance(before, dict) and isinstance(after, dict):
+        both = {**before, **after}
+        field = next(each for each in both if before.get(each) != after.get(each))
+        path.append(field)
+        before, after = before.get(field), after.get(field)
+    return f"a plugin changed {'.'.join(path)} of {name}: expected {before!r}, got {after!r}"

@@ -250,6 +250,28 @@ def test_an_asynchronous_filter_fails_with_the_same_message_each_time(cluster: C
     cluster.schedule(pod("p")).must_wait(because=because)
 
 
+def test_a_plugin_that_changes_an_object_fails_the_test() -> None:
+    """Pods of one kind share their labels, so the change would reach other pods."""
+
+    class Marks(NodeFilterPlugin):
+        NAME: ClassVar[str] = "Marks"
+
+        @override
+        def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+            pod.metadata.labels["app"] = "seen"
+            return SUCCESS
+
+    cluster = Cluster()
+    cluster.enable(Marks)
+    cluster.add(node("a"))
+    cluster.schedule(pod("p", labels={"app": "marked"}))
+
+    with pytest.raises(
+        ClusterError, match=r"changed metadata.labels.app of p: expected 'marked', got 'seen'"
+    ):
+        cluster.check()
+
+
 # --- what becomes of pods -------------------------------------------------------------------------
 
 
