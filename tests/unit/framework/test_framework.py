@@ -526,6 +526,16 @@ def test_a_copy_of_the_state_is_independent_where_values_can_be_copied() -> None
     assert copy.read(shared) is state.read(shared)
 
 
+def test_none_is_a_value_of_the_state() -> None:
+    """A plugin that wrote it is not told that it wrote nothing."""
+    key: StateKey[int | None] = StateKey("number")
+    parent = CycleState()
+    parent.write(key, None)
+
+    assert parent.read(key) is None
+    assert CycleState(parent).read(key) is None
+
+
 def test_a_state_reads_through_to_its_parent() -> None:
     """What is known of the pod's class is found, and covered by what is written."""
     key: StateKey[int] = StateKey("number")
