@@ -16,6 +16,7 @@ from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, LogError
 from scheduler.kernel.framework.runtime.plugin_calls import FAILS_NO_ATTEMPT, PluginError
+from scheduler.kernel.queue.values import ACTIVE, BACKOFF
 from scheduler.testing.decision import Decision
 from scheduler.tools.offline.cluster import ARRIVAL_SECONDS, Profiles
 from scheduler.tools.offline.driving import Driving
@@ -79,7 +80,12 @@ class SimulatedCluster(Driving):
             if not self.engine.has_ready:
                 return
             self.handle(Decide())
-        raise ClusterError(f"pods are ready still after {_MAX_DECISIONS} decisions")
+        entries = self.engine.core.queue.dump()
+        ready = [str(entry["pod"]) for entry in entries if entry["queue"] in (ACTIVE, BACKOFF)]
+        raise ClusterError(
+            f"pods are ready still after {_MAX_DECISIONS} decisions; does a plugin activate pods "
+            f"whose attempts fail? Ready: {', '.join(ready[:3])}"
+        )
 
     def decide(self, pod: PodInfo) -> Decision:
         """Explain the pod, then decide; return the decision with the explanation."""

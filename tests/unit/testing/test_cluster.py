@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn
 import pytest
 from typing_extensions import override
 
+from scheduler import plugin
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
@@ -23,7 +24,7 @@ from scheduler.daemon.recording.files import whole_file
 from scheduler.daemon.recording.records import Header, Writer
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Decide
-from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     NODE_KIND,
     ActionType,
@@ -270,6 +271,77 @@ def test_a_plugin_that_changes_an_object_fails_the_test() -> None:
         ClusterError, match=r"changed metadata.labels.app of p: expected 'marked', got 'seen'"
     ):
         cluster.check()
+
+
+class Count:
+    """How many pods there are, for one attempt."""
+
+    def __init__(self, pods: int) -> None:
+        self.pods = pods
+
+    def clone(self) -> "Count":
+        return Count(self.pods)
+
+
+COUNT: StateKey[Count] = StateKey("count")
+
+
+class OnePod(plugin.PreFilterPlugin, plugin.NodeFilterPlugin, plugin.PreFilterExtensions):
+    """The cluster takes one pod."""
+
+    NAME: ClassVar[str] = "OnePod"
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        rows = snapshot.table.live_rows().tolist()
+        state.write(COUNT, Count(sum(len(snapshot.info(row).pods) for row in rows)))
+        return None, SUCCESS
+
+    @override
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unschedulable("there is a pod") if state.read(COUNT).pods else SUCCESS
+
+    @override
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
+    ) -> Status:
+        state.read(COUNT).pods += 1
+        return SUCCESS
+
+    @override
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
+    ) -> Status:
+        state.read(COUNT).pods -= 1
+        return SUCCESS
+
+
+def test_a_count_of_pre_filter_follows_the_victims_that_preemption_tries(cluster: Cluster) -> None:
+    """The extension is public: without it no pod of the plugin can preempt."""
+    cluster.enable(OnePod)
+    cluster.add(node("a"))
+    cluster.schedule(pod("low")).must_land_on("a")
+
+    cluster.schedule(pod("high", priority=10)).must_evict("default/low")
+
+
+@pytest.mark.parametrize("patience", ["5", None, 0, float("nan")])
+def test_a_patience_that_is_no_number_of_seconds_is_refused(
+    cluster: Cluster, patience: Any
+) -> None:
+    """Else each PreBind would fail, with a message that does not name it."""
+
+    class Impatient(OnePod):
+        NAME: ClassVar[str] = "Impatient"
+        patience_seconds = patience
+
+    cluster.enable(Impatient)
+
+    told = f'"Impatient": patience_seconds: expected a number above 0, got {patience!r}'
+    with pytest.raises(SchedulerError, match=re.escape(told)):
+        cluster.add(node("a"))
 
 
 # --- what becomes of pods -------------------------------------------------------------------------
