@@ -31,7 +31,6 @@ from scheduler.tools.offline.configured import name_problem
 from scheduler.tools.offline.documents import documents_from_text, items_of
 from scheduler.tools.offline.reading import ClusterObjects, objects_from_documents
 from scheduler.tools.offline.recorded import recorded_engine
-from scheduler.tools.offline.strictness import unknown_fields
 
 _FILES: Final = (".yaml", ".yml", ".json")
 
@@ -337,12 +336,7 @@ class Cluster:
             is_whole=False,
         )
         self._admission = objects.admission
-        slips = [
-            f"{place}: {problem}"
-            for place, item in items
-            for problem in unknown_fields(item, str(item.get("kind")))
-        ]
-        slips += [each for each in objects.warnings if each not in {*slips, *objects.left_out}]
+        slips = [each for each in objects.warnings if each not in objects.left_out]
         if slips:
             raise ClusterError("; ".join(slips))
         for warning in objects.left_out:

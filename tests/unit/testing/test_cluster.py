@@ -344,6 +344,15 @@ def test_a_patience_that_is_no_number_of_seconds_is_refused(
         cluster.add(node("a"))
 
 
+def test_an_unknown_field_is_told_once(cluster: Cluster) -> None:
+    """With the name of the object."""
+    with pytest.raises(ClusterError) as raised:
+        cluster.add(pod("p", scheduler="s"))
+
+    told = "manifest: Pod p: spec.scheduler: unknown field (did you mean schedulerName?)"
+    assert str(raised.value) == told
+
+
 # --- what becomes of pods -------------------------------------------------------------------------
 
 
