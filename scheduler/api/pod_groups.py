@@ -47,7 +47,8 @@ class PodGroup(msgspec.Struct, frozen=True):
         metadata: its name, namespace, UID and generation.
         min_count: the least number of members that run, unless none runs; None for the policy
             `basic`, by which each member is scheduled by itself.
-        topology_key: the node label of which all members need the same value; None for no label.
+        topology_key: the node label of which all members need the same value; empty for
+            constraints without a label, None without constraints.
         disruption_mode: whether preemption evicts single pods (`Pod`) or all (`PodGroup`).
         priority: the priority of the whole group in a preemption; None where it is not set.
         condition: the condition that reports whether it was scheduled; None before it is written.
@@ -179,12 +180,14 @@ def pod_group_of(
 
 
 def _topology_key(constraints: Constraints | None) -> str | None:
-    topologies = () if constraints is None else constraints.topology
+    if constraints is None:
+        return None
+    topologies = constraints.topology
     if len(topologies) > _MAX_TOPOLOGIES:
         _refuse("spec.schedulingConstraints.topology", "at most 1 entry", len(topologies))
     if topologies and not topologies[0].key:
         _refuse("spec.schedulingConstraints.topology[0].key", "the key of a node label", "nothing")
-    return topologies[0].key if topologies else None
+    return topologies[0].key if topologies else ""
 
 
 def _min_count(policy: Policy) -> int | None:

@@ -271,12 +271,12 @@ def _with_default_args(
     added = []
     for name in sorted(profile.plugins.names() & args_types.keys() - given):
         missing = Problems()
-        args = decode_foreign(args_types[name], {}, (), missing)
+        args = decode_foreign(args_types[name], {}, ("args",), missing)
         added.append(PluginConfig(name=name, args=args))
         if missing:
             told = "; ".join(map(str, missing))
             place = (*path, "pluginConfig")
-            problems.add(place, f'plugin "{name}" has to be told something: args.{told}')
+            problems.add(place, f'plugin "{name}" has to be told something: {told}')
     return replace(profile, plugin_config=(*profile.plugin_config, *added))
 
 

@@ -31,7 +31,6 @@ from scheduler.tools.offline.configured import name_problem
 from scheduler.tools.offline.documents import documents_from_text, items_of
 from scheduler.tools.offline.reading import ClusterObjects, objects_from_documents
 from scheduler.tools.offline.recorded import recorded_engine
-from scheduler.tools.offline.strictness import unknown_fields
 
 _FILES: Final = (".yaml", ".yml", ".json")
 
@@ -272,12 +271,13 @@ class Cluster:
         return self._ready.profiles.shared(state_type)
 
     def check(self) -> None:
-        """Check every invariant of the engine.
+        """Check every invariant of the engine, and that no plugin has changed an object.
 
         Raises:
-            SchedulerError: an invariant does not hold.
+            SchedulerError: an invariant does not hold, or an object was changed.
         """
         if self._world is not None:
+            self._world.check_given()
             validate_engine(self._world.engine)
 
     # --- within ---------------------------------------------------------------------------------
@@ -336,12 +336,7 @@ class Cluster:
             is_whole=False,
         )
         self._admission = objects.admission
-        slips = [
-            f"{place}: {problem}"
-            for place, item in items
-            for problem in unknown_fields(item, str(item.get("kind")))
-        ]
-        slips += [each for each in objects.warnings if each not in {*slips, *objects.left_out}]
+        slips = [each for each in objects.warnings if each not in objects.left_out]
         if slips:
             raise ClusterError("; ".join(slips))
         for warning in objects.left_out:

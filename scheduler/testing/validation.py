@@ -96,9 +96,10 @@ def _miscounted(core: EngineState) -> Iterator[str]:
 
 
 def _unserved(core: EngineState) -> Iterator[str]:
-    """No pod of a removed profile is in the queue."""
+    """No pod of a removed profile is in the queue; the queue forgets those that it readmits."""
     for pod in core.queue.pending_pods():
-        if pod.spec.scheduler_name not in core.frameworks:
+        is_served = pod.spec.scheduler_name in core.frameworks
+        if not is_served and core.queue.get(pod.uid) is not None:
             yield f"{pod.key} waits for {pod.spec.scheduler_name}, which is no profile"
 
 

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from typing_extensions import override
 
 from scheduler.api.objects import Node
@@ -14,6 +15,8 @@ from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, LogError
+from scheduler.kernel.framework.runtime.plugin_calls import FAILS_NO_ATTEMPT, PluginError
+from scheduler.kernel.queue.values import ACTIVE, BACKOFF
 from scheduler.testing.decision import Decision
 from scheduler.tools.offline.cluster import ARRIVAL_SECONDS, Profiles
 from scheduler.tools.offline.driving import Driving
@@ -35,10 +38,11 @@ class SimulatedCluster(Driving):
         self.profiles = profiles
         self.refusal = ""
         self._reports = reports
-        self.engine.core.states.on_failed = lambda problem: reports.append(
-            f"Plugin failed: {problem.pod}: {problem}"
-        )
+        self.engine.core.states.on_failed = self._report
+        for framework in profiles.frameworks.values():
+            framework.calls.on_failed = self._report_unless_logged
         self._victims: defaultdict[str, list[str]] = defaultdict(list)
+        self._given: list[tuple[Any, bytes]] = []
         self._names = {*_ENGINES_OWN, *(watched_kind(kind).name for kind in profiles.watched)}
 
     @property
@@ -53,7 +57,18 @@ class SimulatedCluster(Driving):
         for event in events:
             if event.kind in self._names:
                 self.now += ARRIVAL_SECONDS
+                self._given.append((event.object, _content(event.object)))
                 self.handle(event)
+
+    def check_given(self) -> None:
+        """Check that no plugin has changed an object: other pods share the parts of a pod.
+
+        Raises:
+            ClusterError: an object is not as it was added.
+        """
+        for given, content in self._given:
+            if (now := _content(given)) != content:
+                raise ClusterError(_change(msgspec.json.decode(content), msgspec.json.decode(now)))
 
     def settle(self) -> None:
         """Decide until no pod is active.
@@ -65,7 +80,12 @@ class SimulatedCluster(Driving):
             if not self.engine.has_ready:
                 return
             self.handle(Decide())
-        raise ClusterError(f"pods are ready still after {_MAX_DECISIONS} decisions")
+        entries = self.engine.core.queue.dump()
+        ready = [str(entry["pod"]) for entry in entries if entry["queue"] in (ACTIVE, BACKOFF)]
+        raise ClusterError(
+            f"pods are ready still after {_MAX_DECISIONS} decisions; does a plugin activate pods "
+            f"whose attempts fail? Ready: {', '.join(ready[:3])}"
+        )
 
     def decide(self, pod: PodInfo) -> Decision:
         """Explain the pod, then decide; return the decision with the explanation."""
@@ -83,6 +103,14 @@ class SimulatedCluster(Driving):
             tuple(self._victims[pod.uid]),
             answer,
         )
+
+    def _report(self, problem: PluginError) -> None:
+        self._reports.append(f"Plugin failed: {problem.pod}: {problem}")
+
+    def _report_unless_logged(self, problem: PluginError) -> None:
+        """Report a failure that fails no attempt: the others come as instructions."""
+        if problem.point in FAILS_NO_ATTEMPT:
+            self._report(problem)
 
     @override
     def carry_out(self, instruction: Instruction) -> None:
@@ -102,3 +130,19 @@ class SimulatedCluster(Driving):
     def evict(self, evict: Evict) -> None:
         self._victims[evict.preemptor].append(f"{evict.namespace}/{evict.name}")
         super().evict(evict)
+
+
+def _content(given: Any) -> bytes:
+    """Return an object as JSON, without the parts that only the engine has."""
+    return msgspec.json.encode(given.pod if isinstance(given, PodInfo) else given, enc_hook=str)
+
+
+def _change(before: Any, after: Any) -> str:
+    """Describe the first change of an object that plugins must not change."""
+    name, path = before["metadata"]["name"], []
+    while isinstance(before, dict) and isinstance(after, dict):
+        both = {**before, **after}
+        field = next(each for each in both if before.get(each) != after.get(each))
+        path.append(field)
+        before, after = before.get(field), after.get(field)
+    return f"a plugin changed {'.'.join(path)} of {name}: expected {before!r}, got {after!r}"

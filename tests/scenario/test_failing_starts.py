@@ -49,18 +49,22 @@ def with_flags(command: str, *flags: str) -> Words:
     return words
 
 
-def plugin(folder: Path, _: int) -> list[str]:
-    """A daemon with a plugin that cannot be built."""
-    path = folder / "config.yaml"
-    enabled = {"enabled": [{"name": "Broken"}]}
-    document = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(folder / "kubeconfig")},
-        "profiles": [{"schedulerName": "a", "plugins": {"filter": enabled}}],
-    }
-    path.write_text(yaml.safe_dump(document))
-    return ["run", f"--config={path}", "--secure-port=0"]
+def plugin(name: str) -> Words:
+    """A daemon with a plugin that cannot be used."""
+
+    def words(folder: Path, _: int) -> list[str]:
+        path = folder / "config.yaml"
+        enabled = {"enabled": [{"name": name}]}
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(folder / "kubeconfig")},
+            "profiles": [{"schedulerName": "a", "plugins": {"filter": enabled}}],
+        }
+        path.write_text(yaml.safe_dump(document))
+        return ["run", f"--config={path}", "--secure-port=0"]
+
+    return words
 
 
 def install_broken_plugin(packages: Path) -> None:
@@ -68,13 +72,19 @@ def install_broken_plugin(packages: Path) -> None:
     info = packages / "broken_plugin-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[stowage.plugins]\nBroken = broken_plugin:Broken\n")
+    (info / "entry_points.txt").write_text(
+        "[stowage.plugins]\nBroken = broken_plugin:Broken\nEventless = broken_plugin:Eventless\n"
+    )
     (packages / "broken_plugin.py").write_text(
         "from scheduler.plugin import SUCCESS, NodeFilterPlugin\n"
         "class Broken(NodeFilterPlugin):\n"
         "    NAME = 'Broken'\n"
         "    def __init__(self, args, handle): raise ValueError('no racks')\n"
         "    def filter(self, state, pod, node): return SUCCESS\n"
+        "class Eventless(NodeFilterPlugin):\n"
+        "    NAME = 'Eventless'\n"
+        "    def filter(self, state, pod, node): return SUCCESS\n"
+        "    def events_to_register(self): return None\n"
     )
 
 
@@ -89,8 +99,12 @@ STARTS: dict[str, tuple[Words, str]] = {
         extender(certData=HELLO, keyData=HELLO),
         "extenders[0].tlsConfig: client certificate data with key data: expected a PEM",
     ),
+    "events of a plugin": (
+        plugin("Eventless"),
+        'running EventsToRegister plugin \\"Eventless\\": returned None, expected a sequence',
+    ),
     "plugin": (
-        plugin,
+        plugin("Broken"),
         'profile \\"a\\": plugin \\"Broken\\" cannot be built: ValueError: no racks',
     ),
     "port": (with_flags("run", "--secure-port={port}"), "--secure-port={port}: cannot be listened"),

@@ -121,7 +121,7 @@ class FrameworkBuilder:
         handle = Handle(self.services, name, profile.scheduler_name, watches)
         try:
             self.states.watch(watches)
-            return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
+            plugin = plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
         except ConfigError as problem:
             raise PluginLoadError(f'profile "{profile.scheduler_name}": {problem}') from problem
         except FOREIGN_ERRORS as problem:
@@ -129,6 +129,13 @@ class FrameworkBuilder:
                 f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
                 f"{type(problem).__name__}: {problem}"
             ) from problem
+        patience: object = plugin.patience_seconds
+        if not (isinstance(patience, int | float) and patience > 0):
+            raise PluginLoadError(
+                f'profile "{profile.scheduler_name}": plugin "{name}": patience_seconds: '
+                f"expected a number above 0, got {patience!r}"
+            )
+        return plugin
 
 
 def _gated(feature_gates: Collection[str]) -> dict[str, type[Plugin]]:

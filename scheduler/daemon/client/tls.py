@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from typing_extensions import override
 
@@ -45,8 +45,11 @@ class ResumingContext(ssl.SSLContext):
     _sessions: dict[str | bytes | None, ssl.SSLSession]
     """The last session by server name."""
 
-    def __init__(self, protocol: int = ssl.PROTOCOL_TLS_CLIENT) -> None:
-        del protocol  # `ssl.SSLContext.__new__` has used it.
+    def __new__(cls) -> Self:
+        """Make a context that verifies the server."""
+        return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
+
+    def __init__(self) -> None:
         super().__init__()
         self._sessions = {}
 
@@ -111,7 +114,7 @@ def _content(pem: Pem) -> bytes | None:
 
 
 def _context(files: TlsFiles) -> ResumingContext:
-    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ResumingContext()
     try:
         with _as_file(files.ca) as authority:
             if authority is None:

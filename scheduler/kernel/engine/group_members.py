@@ -21,6 +21,7 @@ from scheduler.kernel.engine.failure import (
     reason_of,
     rejected_by,
 )
+from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.preemption.group_victims import GroupVictims
@@ -159,8 +160,13 @@ def fails_like(last: Attempt, member: Attempt) -> bool:
         and last.extender_calls is None
         and member.extender_calls is None
         and follows(last, member)
-        and all(map(last.framework.decides_alike, (last.pod, member.pod)))
+        and decides_alike(last.framework, last.pod, member.pod)
     )
+
+
+def decides_alike(framework: Framework, first: PodInfo, second: PodInfo) -> bool:
+    """Whether what is decided about a member holds for another one, in the same cluster."""
+    return first.kind is second.kind and all(map(framework.decides_alike, (first, second)))
 
 
 def awaited_plugins(member: Attempt) -> frozenset[str]:

@@ -33,6 +33,7 @@ from scheduler.kernel.engine.group_members import (
     SEARCHED,
     GroupStep,
     cost_of_look,
+    decides_alike,
 )
 from scheduler.kernel.extender import Advice, Verb
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -195,7 +196,7 @@ class GroupTrial(ClusterCopy):
         placed: list[_Placed] = []
         tried, failing = GroupTrialResult([], unschedulable(GROUP_FAILS)), None
         for pod in self._members:
-            if failing is not None and self._fails_like(failing, pod):
+            if failing is not None and self._decides_alike(failing, pod):
                 tried.hosts.append(None)
                 continue
             try:
@@ -271,11 +272,9 @@ class GroupTrial(ClusterCopy):
         for pod, _ in placed if self._is_nominated else ():
             self.nominated.nominate(pod)
 
-    def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
-        """Whether a member fits nowhere, because an equal one before it did not."""
-        is_asked = failing.uid in self._advice or pod.uid in self._advice
-        is_equal = pod.kind is failing.kind and not is_asked
-        return is_equal and all(map(self.framework.decides_alike, (failing, pod)))
+    def _decides_alike(self, first: PodInfo, second: PodInfo) -> bool:
+        is_asked = first.uid in self._advice or second.uid in self._advice
+        return not is_asked and decides_alike(self.framework, first, second)
 
 
 # --- preemption -----------------------------------------------------------------------------------
@@ -299,7 +298,7 @@ def find_victims(
     plugin: PodGroupPostFilterPlugin | None = plugins.post_filter_as(PodGroupPostFilterPlugin)
     if plugin is None:
         return None
-    if group is None or group.topology_key is not None:
+    if group is None or group.topology_key:
         gone = GROUP_GONE.format(members[0].pod.group_name)
         return GroupVictims(error(gone)) if group is None else CONSTRAINED
     if step.is_over:

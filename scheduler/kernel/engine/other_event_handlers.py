@@ -72,7 +72,7 @@ class OtherEventHandlers:
         self._kind = kind
         self._answers = NewerAnswers[tuple[str, str], Any](lambda obj: obj.metadata)
         self._added, self._updated, self._deleted = (
-            ClusterEvent(kind.event_resource, action)
+            ClusterEvent(kind, action)
             for action in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
         )
 

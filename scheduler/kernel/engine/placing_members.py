@@ -277,6 +277,8 @@ class PlacingMembers:
         placing = self._placing
         if member.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
+        if member.framework.tries_placements and self._is_constrained(member):
+            diagnosis.is_limited = True
         result, status = placing.post_filter(member, diagnosis)
         if result is None:
             member.failure = placing.fit_error(member, diagnosis, "")
@@ -298,6 +300,13 @@ class PlacingMembers:
         if member.failure is not None and member.failure.is_rejection:
             # Unreserve and forget it now, so that the next members can use its room.
             self._failures.handle_scheduling_failure(member, member.failure)
+
+    def _is_constrained(self, member: Attempt) -> bool:
+        """Whether the member's group has scheduling constraints, even without a label."""
+        groups = self._core.groups
+        known = None if groups is None else groups.of_pod(member.pod)
+        group = None if known is None else known.group
+        return group is not None and group.topology_key is not None
 
     # --- after other steps ----------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ OUTCOMES_END: Final = "Error recording a decision; recording no more"
 SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
 
 DEVICES_FREED: Final = (
-    ClusterEvent(CLAIM.event_resource, ActionType.UPDATE),
+    ClusterEvent(CLAIM, ActionType.UPDATE),
     ResourceClaim(FinalizedMeta(), status=ResourceClaimStatus(allocation=AllocationResult())),
     ResourceClaim(FinalizedMeta()),
 )

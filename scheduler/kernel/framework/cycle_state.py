@@ -52,12 +52,12 @@ class CycleState:
             KeyError: nothing was written under the key.
         """
         found = self.get(key)
-        if found is None:
+        if found is None and not self._has(key):
             raise KeyError(
                 f"nothing was written under {key.name}; is its plugin disabled at preFilter or "
                 "preScore?"
             )
-        return found
+        return found  # type: ignore[return-value] # None only where it was written
 
     def get(self, key: StateKey[T]) -> T | None:
         """Return the value under a key, or None."""
@@ -65,6 +65,9 @@ class CycleState:
         if found is None and self._parent is not None:
             return self._parent.get(key)
         return found
+
+    def _has(self, key: StateKey[T]) -> bool:
+        return key in self._values or (self._parent is not None and self._parent._has(key))  # noqa: SLF001 - its own
 
     def clone(self) -> "CycleState":
         """A copy whose changes do not reach this state: for trying pods on a node.

@@ -109,7 +109,10 @@ _PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_
 
 
 class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
-    """A change in the cluster, or a set of changes that a plugin registers for."""
+    """A change in the cluster, or a set of changes that a plugin registers for.
+
+    `resource` may be given as an `ObjectKind`; it is kept as the resource of that kind's events.
+    """
 
     resource: EventResource | ObjectKind
     action: ActionType
@@ -118,10 +121,20 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     """The name of the event in metrics and logs, derived from the other fields."""
 
     def __post_init__(self) -> None:
+        resource: object = self.resource
+        if isinstance(resource, ObjectKind):
+            resource = resource.event_resource
+            force_setattr(self, "resource", resource)
+        if not isinstance(resource, EventResource | ObjectKind):
+            raise TypeError(
+                f"resource: expected an EventResource or an ObjectKind, got {resource!r}"
+            )
+        action: object = self.action
+        if not isinstance(action, ActionType):
+            raise TypeError(f"action: expected an ActionType, got {action!r}")
         # Computed once: each change of a pod is counted under a label.
-        resource = self.resource
         name = resource.value if isinstance(resource, EventResource) else resource.kind
-        force_setattr(self, "label", self.custom_label or name + action_name(self.action))
+        force_setattr(self, "label", self.custom_label or name + action_name(action))
 
     @property
     def is_wildcard(self) -> bool:

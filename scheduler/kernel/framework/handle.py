@@ -9,7 +9,7 @@ Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNom
 
 from collections.abc import Collection, Iterable
 from random import Random
-from typing import cast
+from typing import Final, cast
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import ObjectKind
@@ -28,6 +28,8 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.instruments import Instruments
 
 __all__ = ["Handle", "HandleError", "SharedState", "StateT", "watched_kinds"]
+
+_EVENT_TYPES: Final = ("Normal", "Warning")
 
 
 class Handle:
@@ -77,6 +79,10 @@ class Handle:
         Raises:
             SchedulerError: a plugin failed.
         """
+        add, remove = tuple(add), tuple(remove)
+        _check_pods("run_filters", pod, *add, *remove)
+        if isinstance(node_names, str):
+            raise HandleError(f"run_filters: expected names of nodes, got the text {node_names!r}")
         run_filters = self._services.filters[self._profile]
         return run_filters(pod, self.snapshot, node_names, add=add, remove=remove)
 
@@ -140,10 +146,18 @@ class Handle:
 
         On a fork this has no effect.
         """
+        pods = tuple(pods)
+        _check_pods("activate", *pods)
         self._services.activate(pods)
 
     def record_event(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """Send an event about a pod, `Normal` or `Warning`."""
+        _check_pods("record_event", pod)
+        if event_type not in _EVENT_TYPES:
+            raise HandleError(f"record_event: expected Normal or Warning, got {event_type!r}")
+        texts: tuple[object, ...] = reason, note
+        if not all(isinstance(text, str) for text in texts):
+            raise HandleError(f"record_event: expected texts as reason and note, got {texts!r}")
         self._services.record_event(pod, event_type, reason, note)
 
     @property
@@ -163,6 +177,13 @@ class Handle:
                     f'plugin "{self._plugin}" asks for {kind.kind} ({kind.api_version}), '
                     "which is not in its WATCHES"
                 )
+
+
+def _check_pods(member: str, *pods: object) -> None:
+    """Refuse what is no `PodInfo`, such as the `Pod` of a plugin in node form."""
+    for pod in pods:
+        if not isinstance(pod, PodInfo):
+            raise HandleError(f"{member}: expected a PodInfo, got a {type(pod).__name__}")
 
 
 def watched_kinds(plugin: object) -> tuple[ObjectKind, ...]:

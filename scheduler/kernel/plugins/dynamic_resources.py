@@ -376,7 +376,7 @@ class DynamicResourcesWithTaintRules(DynamicResources):
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        may_help = ClusterEvent(TAINT_RULE.event_resource, ActionType.UPDATE | ActionType.DELETE)
+        may_help = ClusterEvent(TAINT_RULE, ActionType.UPDATE | ActionType.DELETE)
         return (*super().events_to_register(), ClusterEventWithHint(may_help))
 
 

@@ -71,7 +71,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin, EnqueueExtensions):
             why = f'podgroup.scheduling.k8s.io "{pods[0].group_name}" not found'
             return ALL_NODES, error(why)
         key = known.group.topology_key
-        if key is None:
+        if not key:
             return ALL_NODES, SUCCESS
         topology, values = snapshot.topology(key), snapshot.label_column(key).values
         if known.scheduled:
@@ -89,7 +89,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin, EnqueueExtensions):
         """Queue if the node is in another domain than before: it may complete that domain."""
         known = self._handle.shared(PodGroups).of_pod(pod)
         key = None if known is None or known.group is None else known.group.topology_key
-        if key is None or key not in new.metadata.labels:
+        if not key or key not in new.metadata.labels:
             return QueueingHint.SKIP
         is_same = old is not None and old.metadata.labels.get(key) == new.metadata.labels[key]
         return QueueingHint.SKIP if is_same else QueueingHint.QUEUE

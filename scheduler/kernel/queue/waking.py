@@ -148,6 +148,10 @@ class Waking:
         if excess is not None and requests.get(excess.resource, 0) < excess.amount:
             # Events that may help the pod now were skipped while its request exceeded every node.
             strategy = max(strategy, QueueingStrategy.AFTER_BACKOFF)
+        gates = new.spec.scheduling_gates
+        if queued.is_gated and gates and gates != old.spec.scheduling_gates:
+            # No event tells that one of several gates is gone; the message must name the others.
+            strategy = max(strategy, QueueingStrategy.AFTER_BACKOFF)
         if strategy is QueueingStrategy.SKIP:
             group = self._unschedulable.group_of.get(uid)
             if self.refile(uid) and group is not None and group.probe:

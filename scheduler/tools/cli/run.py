@@ -22,6 +22,7 @@ from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.daemon.driver.daemon import return_large_blocks
 from scheduler.daemon.serving.errors import ServingError
 from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.runtime import PluginError
 from scheduler.observability import logs
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.version import this_version
@@ -31,6 +32,7 @@ _BAD_INPUT: Final = 2
 _REFUSED_STARTS: Final = (
     ConfigError,
     ConnectionConfigError,
+    PluginError,
     PluginLoadError,
     RecordError,
     ServingError,

@@ -38,6 +38,11 @@ META = ObjectMeta(name="train", namespace="ml", uid="u", generation=2)
         pytest.param(manifest({"basic": {}}), PodGroup(META), id="basic"),
         pytest.param(manifest({"gang": {"minCount": 4}}), PodGroup(META, 4), id="gang"),
         pytest.param(
+            manifest({"basic": {}}, schedulingConstraints={}),
+            PodGroup(META, topology_key=""),
+            id="constraints without a label",
+        ),
+        pytest.param(
             manifest(
                 {"gang": {"minCount": 4}},
                 schedulingConstraints={"topology": [{"key": "rack"}]},

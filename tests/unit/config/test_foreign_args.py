@@ -244,6 +244,23 @@ def test_a_plugin_that_must_be_told_something() -> None:
         load_object(document(), out_of_tree=POINTS, args_types={"Mine": Needy})
 
 
+class Picky(msgspec.Struct):
+    """Refuses its own defaults."""
+
+    share: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.share:
+            raise ValueError("share must not be 0")
+
+
+def test_a_plugin_whose_defaults_are_refused() -> None:
+    """The message of the plugin follows the path."""
+    told = r'"Mine" has to be told something: args: share must not be 0'
+    with pytest.raises(ConfigError, match=told):
+        load_object(document(), out_of_tree=POINTS, args_types={"Mine": Picky})
+
+
 @pytest.mark.parametrize(
     ("args_type", "message"),
     [

@@ -17,6 +17,7 @@ from scheduler.kernel.engine.events import Answered, Decide, ObjectGone, ObjectS
 from scheduler.kernel.engine.instructions import (
     Ask,
     Bind,
+    Evict,
     Instruction,
     PatchGroupStatus,
     PatchStatus,
@@ -397,6 +398,29 @@ def test_members_in_a_rack_say_that_racks_are_why_they_do_not_preempt() -> None:
 
     limit = "preemption: not eligible due to placement-based pod group scheduling limitation"
     assert any(message.endswith(limit) for message in racks.messages())
+
+
+@pytest.mark.parametrize(
+    ("gates", "topology_key", "evicted"),
+    [
+        pytest.param(GATES, None, 1, id="no constraints"),
+        pytest.param(GATES, "", 0, id="constraints without a label"),
+        pytest.param(GATES[:-1], "", 1, id="without the gate"),
+    ],
+)
+def test_members_of_a_group_with_constraints_do_not_preempt(
+    gates: Sequence[str], topology_key: str | None, evicted: int
+) -> None:
+    """The field counts, not its content, as in kube-scheduler; without the gate it is ignored."""
+    racks = Racks("a", gates=gates)
+    racks.pod("low", cpu="4", node_name="n0", priority=1)
+    meta = ObjectMeta(name="g", namespace="default", uid="group-g")
+    racks.handle(ObjectSet("podgroups", PodGroup(meta, 1, topology_key)))
+    racks.pod("g-0", group="g", priority=5)
+
+    racks.run()
+
+    assert sum(isinstance(each, Evict) for each in racks.told) == evicted
 
 
 def test_a_gang_without_any_rack_says_so_too() -> None:

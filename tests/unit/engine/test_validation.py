@@ -6,10 +6,13 @@ import pytest
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine import AttemptState
-from scheduler.kernel.engine.events import Decide
+from scheduler.kernel.engine.engine_state import EngineProfiles
+from scheduler.kernel.engine.events import Configure, Decide
+from scheduler.kernel.framework.runtime import Framework
 from scheduler.testing.validation import EngineInvariantError, validate_engine
 from tests.support.builders import make_pod_info
-from tests.unit.engine.driven import DrivenEngine, engine_at
+from tests.support.fake_plugins import make_plugin_set
+from tests.unit.engine.driven import DrivenEngine, Room, engine_at
 from tests.unit.engine.extenders import FILTERS
 from tests.unit.engine.gangs import Gangs
 from tests.unit.engine.test_asking import Asking
@@ -208,3 +211,15 @@ def test_all_that_is_broken_is_named() -> None:
         "attempt 1 of default/p was left in reserved; "
         "default/q waits for other, which is no profile"
     )
+
+
+def test_pods_of_a_removed_profile_are_forgotten_before_they_are_readmitted() -> None:
+    """The queue drops them later, in portions: that is no fault."""
+    profiles = EngineProfiles({"other": Framework(make_plugin_set([Room(1)], profile="other"))})
+    driven = DrivenEngine(Room(1), rules_of=lambda _: profiles)
+    pod = driven.add("p")
+
+    driven.handle(Configure({}))
+
+    assert pod in driven.engine.core.queue.pending_pods()
+    validate_engine(driven.engine)

@@ -1,15 +1,20 @@
 """Which registrations an event reaches."""
 
+from typing import Any
+
 import pytest
 
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_UPDATE,
     FORCE_ACTIVATE,
+    NODE_ADD,
+    NODE_KIND,
     UNSCHEDULED_POD_ADD,
     ActionType,
     ClusterEvent,
     EventResource,
+    ObjectKind,
 )
 
 NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
@@ -50,3 +55,28 @@ def test_a_registration_covers_events(
     registration = ClusterEvent(EventResource(resource), action)
 
     assert registration.covers(event) is expected
+
+
+def test_a_kind_stands_for_the_resource_of_its_events() -> None:
+    """An author writes the kind that `WATCHES` has."""
+    storage_class = ObjectKind("StorageClass", "storage.k8s.io/v1")
+
+    assert ClusterEvent(NODE_KIND, ActionType.ADD) == NODE_ADD
+    assert ClusterEvent(storage_class, ActionType.ADD).resource is EventResource.STORAGE_CLASS
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "message"),
+    [
+        (
+            "Node",
+            ActionType.ADD,
+            "resource: expected an EventResource or an ObjectKind, got 'Node'",
+        ),
+        (EventResource.NODE, "ADD", "action: expected an ActionType, got 'ADD'"),
+    ],
+)
+def test_an_event_of_other_types_is_refused(resource: Any, action: Any, message: str) -> None:
+    """The message names the field and what was expected."""
+    with pytest.raises(TypeError, match=message):
+        ClusterEvent(resource, action)

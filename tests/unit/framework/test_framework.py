@@ -339,6 +339,28 @@ def test_a_plugin_that_raises_is_named(point: str, call: Callable[[], object]) -
     assert raised.value.__cause__ is BOOM
 
 
+def test_a_pre_bind_that_is_not_asynchronous_is_told_so() -> None:
+    """Not only that its answer cannot be awaited."""
+
+    class Plain(PreBind):
+        @override
+        def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:  # type: ignore[override] # the author's mistake
+            return SUCCESS
+
+    framework = make_framework(Plain("X", SUCCESS, SUCCESS, []))
+
+    with pytest.raises(PluginError, match=r"expected an awaitable: the method must be `async def`"):
+        run(framework.run_pre_bind_plugins(STATE, HERE))
+
+
+def test_an_exception_without_a_message_is_named() -> None:
+    """A bare assertion, for instance."""
+    framework = make_framework(Reserve("X", AssertionError()))
+
+    with pytest.raises(PluginError, match=r'running Reserve plugin "X": AssertionError$'):
+        framework.run_reserve_plugins(STATE, HERE)
+
+
 @pytest.mark.parametrize("problem", [SystemExit(3), asyncio.CancelledError()])
 def test_a_plugin_cannot_end_the_process(problem: BaseException) -> None:
     """A library that calls `sys.exit`, or the result of a task that was cancelled."""
@@ -502,6 +524,16 @@ def test_a_copy_of_the_state_is_independent_where_values_can_be_copied() -> None
 
     assert state.read(key).count == 1
     assert copy.read(shared) is state.read(shared)
+
+
+def test_none_is_a_value_of_the_state() -> None:
+    """A plugin that wrote it is not told that it wrote nothing."""
+    key: StateKey[int | None] = StateKey("number")
+    parent = CycleState()
+    parent.write(key, None)
+
+    assert parent.read(key) is None
+    assert CycleState(parent).read(key) is None
 
 
 def test_a_state_reads_through_to_its_parent() -> None:

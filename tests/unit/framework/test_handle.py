@@ -1,7 +1,7 @@
 """Handles and shared states: what plugins see of the rest, and what they do not."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -154,6 +154,49 @@ def test_what_is_not_declared_is_refused() -> None:
         build(Undeclared)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda handle, pod: handle.run_filters(pod.pod, ["a"]),
+            "run_filters: expected a PodInfo, got a Pod",
+        ),
+        (
+            lambda handle, pod: handle.run_filters(pod, "a"),
+            "run_filters: expected names of nodes, got the text 'a'",
+        ),
+        (
+            lambda handle, pod: handle.run_filters(pod, ["a"], add=[pod.name]),
+            "run_filters: expected a PodInfo, got a str",
+        ),
+        (
+            lambda handle, pod: handle.activate([pod.uid]),
+            "activate: expected a PodInfo, got a str",
+        ),
+        (
+            lambda handle, pod: handle.record_event(pod.pod, "Normal", "Held", "waits"),
+            "record_event: expected a PodInfo, got a Pod",
+        ),
+        (
+            lambda handle, pod: handle.record_event(pod, "Info", "Held", "waits"),
+            "record_event: expected Normal or Warning, got 'Info'",
+        ),
+        (
+            lambda handle, pod: handle.record_event(pod, "Normal", "Held", None),
+            r"record_event: expected texts as reason and note, got \('Held', None\)",
+        ),
+    ],
+)
+def test_arguments_of_other_types_are_refused(
+    call: Callable[[Handle, PodInfo], object], message: str
+) -> None:
+    """A plugin in node form gets a `Pod`, and has no `PodInfo`."""
+    handle = Handle(make_services(activate=list, record_event=print))
+
+    with pytest.raises(HandleError, match=message):
+        call(handle, make_pod_info("p"))
+
+
 def test_what_nobody_filled_in_is_named() -> None:
     """In a command without an API server, for instance."""
     with pytest.raises(HandleError, match="api is not there"):
@@ -175,7 +218,7 @@ def test_the_rest_of_the_scheduler_shows_through() -> None:
     handle.record_event(pod, "Normal", "Held", "waits")
     handle.metrics.counter("acme_total", "a").pop((), None)
 
-    assert told == [[pod], (pod, "Normal", "Held", "waits")]
+    assert told == [(pod,), (pod, "Normal", "Held", "waits")]
     assert handle.snapshot is services.snapshot
     assert handle.now() == 0.0
     assert handle.metrics.counter("acme_total", "a") is handle.metrics.counter("acme_total", "a")
@@ -278,7 +321,7 @@ def test_a_state_or_a_constructor_cannot_end_the_process(
     monkeypatch.setattr(Counting, "__init__", fails)
 
     builder.states.object_changed(WIDGET, None, BOOM)
-    assert [f'"Counting": {type(problem).__name__}: ' in str(each) for each in failed] == [True]
+    assert [f'"Counting": {type(problem).__name__}' in str(each) for each in failed] == [True]
     for fork in (builder.states.fork, lambda: builder.states.with_own(Places)):
         with pytest.raises(PluginError, match='running SharedState plugin "Counting": '):
             fork()

@@ -42,6 +42,23 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
     }
 
 
+def test_the_message_names_the_gates_that_are_left() -> None:
+    """No event tells that one of several gates is gone."""
+
+    def named(pod: PodInfo) -> Status:
+        gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
+        return unschedulable(gates) if gates else SUCCESS
+
+    under_test = QueueUnderTest({"SchedulingGates": (GATES_GONE,)}, {"SchedulingGates": named})
+    two = make_pod_info("p", gates=["a", "b"])
+    under_test.queue.add(two)
+
+    under_test.queue.update(two, make_pod_info("p", gates=["b"]))
+
+    assert under_test.queue.dump()[0]["message"] == "b"
+    assert under_test.places() == {"p": "gated"}
+
+
 def test_the_gating_plugin_is_asked_first() -> None:
     """Plugins are asked in their order until one gates; next time that one comes first."""
     asked: list[str] = []

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 from typing_extensions import override
 
+from scheduler import plugin
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
 from scheduler.config.feature_gates import TAINT_TOLERATION_COMPARISON_OPERATORS
 from scheduler.config.load import default_configuration
@@ -21,8 +24,9 @@ from scheduler.daemon.recording.files import whole_file
 from scheduler.daemon.recording.records import Header, Writer
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Decide
-from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
+    NODE_KIND,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -31,12 +35,14 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.handle import Handle, SharedState
 from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
+    NodeFilterPlugin,
     PermitPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
 )
 from scheduler.kernel.framework.results import PreFilterResult
+from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.testing import Cluster, ClusterError, Decision, Manifest, node, pod
@@ -174,6 +180,177 @@ def test_a_state_that_fails_is_reported(cluster: Cluster) -> None:
     assert cluster.reports == [
         'Plugin failed: : running SharedState plugin "Approvals": ValueError: p'
     ]
+
+
+class Waits(NodeFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
+    """Gates the pod `gated` by failing; rejects others, with a hint that fails."""
+
+    NAME: ClassVar[str] = "Waits"
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if pod.name == "gated":
+            raise ValueError("no gate")
+        return SUCCESS
+
+    @override
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unschedulable("not here")
+
+    @override
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        def hint(*_: object) -> NoReturn:
+            raise ValueError("no hint")
+
+        return [ClusterEventWithHint(ClusterEvent(NODE_KIND, ActionType.ADD), hint)]
+
+
+def test_failures_that_fail_no_attempt_are_reported(cluster: Cluster) -> None:
+    """The daemon logs them too, and no pod shows the failure of a hint."""
+    cluster.enable(Waits)
+    cluster.add(node("a"))
+
+    cluster.schedule(pod("p"))
+    cluster.add(node("b"))
+    cluster.add(pod("gated"))
+
+    assert set(cluster.reports) == {
+        'Plugin failed: default/gated: running PreEnqueue plugin "Waits": ValueError: no gate',
+        'Plugin failed: default/p: running QueueingHint plugin "Waits": ValueError: no hint',
+    }
+
+
+def test_an_event_of_a_kind_that_nothing_watches_is_refused(cluster: Cluster) -> None:
+    """It would never come, and pods would wait for it without a word."""
+
+    class Undeclared(Waits):
+        @override
+        def events_to_register(self) -> list[ClusterEventWithHint]:
+            return [ClusterEventWithHint(ClusterEvent(RACK, ActionType.ADD))]
+
+    cluster.enable(Undeclared)
+
+    with pytest.raises(PluginError, match="expected the resource of an event to be one of its WAT"):
+        cluster.add(node("a"))
+
+
+def test_an_asynchronous_filter_fails_with_the_same_message_each_time(cluster: Cluster) -> None:
+    """The address of the coroutine would change the pod's condition at each attempt."""
+
+    class Late(NodeFilterPlugin):
+        NAME: ClassVar[str] = "Waits"
+
+        @override
+        async def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:  # type: ignore[override] # the author's mistake
+            return SUCCESS
+
+    cluster.enable(Late)
+    cluster.add(node("a"))
+
+    because = "Late.filter>, expected a Status"
+    cluster.schedule(pod("p")).must_wait(because=because)
+
+
+def test_a_plugin_that_changes_an_object_fails_the_test() -> None:
+    """Pods of one kind share their labels, so the change would reach other pods."""
+
+    class Marks(NodeFilterPlugin):
+        NAME: ClassVar[str] = "Marks"
+
+        @override
+        def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+            pod.metadata.labels["app"] = "seen"
+            return SUCCESS
+
+    cluster = Cluster()
+    cluster.enable(Marks)
+    cluster.add(node("a"))
+    cluster.schedule(pod("p", labels={"app": "marked"}))
+
+    with pytest.raises(
+        ClusterError, match=r"changed metadata.labels.app of p: expected 'marked', got 'seen'"
+    ):
+        cluster.check()
+
+
+class Count:
+    """How many pods there are, for one attempt."""
+
+    def __init__(self, pods: int) -> None:
+        self.pods = pods
+
+    def clone(self) -> "Count":
+        return Count(self.pods)
+
+
+COUNT: StateKey[Count] = StateKey("count")
+
+
+class OnePod(plugin.PreFilterPlugin, plugin.NodeFilterPlugin, plugin.PreFilterExtensions):
+    """The cluster takes one pod."""
+
+    NAME: ClassVar[str] = "OnePod"
+
+    @override
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        rows = snapshot.table.live_rows().tolist()
+        state.write(COUNT, Count(sum(len(snapshot.info(row).pods) for row in rows)))
+        return None, SUCCESS
+
+    @override
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unschedulable("there is a pod") if state.read(COUNT).pods else SUCCESS
+
+    @override
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, added: PodInfo, row: int
+    ) -> Status:
+        state.read(COUNT).pods += 1
+        return SUCCESS
+
+    @override
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, removed: PodInfo, row: int
+    ) -> Status:
+        state.read(COUNT).pods -= 1
+        return SUCCESS
+
+
+def test_a_count_of_pre_filter_follows_the_victims_that_preemption_tries(cluster: Cluster) -> None:
+    """The extension is public: without it no pod of the plugin can preempt."""
+    cluster.enable(OnePod)
+    cluster.add(node("a"))
+    cluster.schedule(pod("low")).must_land_on("a")
+
+    cluster.schedule(pod("high", priority=10)).must_evict("default/low")
+
+
+@pytest.mark.parametrize("patience", ["5", None, 0, float("nan")])
+def test_a_patience_that_is_no_number_of_seconds_is_refused(
+    cluster: Cluster, patience: Any
+) -> None:
+    """Else each PreBind would fail, with a message that does not name it."""
+
+    class Impatient(OnePod):
+        NAME: ClassVar[str] = "Impatient"
+        patience_seconds = patience
+
+    cluster.enable(Impatient)
+
+    told = f'"Impatient": patience_seconds: expected a number above 0, got {patience!r}'
+    with pytest.raises(SchedulerError, match=re.escape(told)):
+        cluster.add(node("a"))
+
+
+def test_an_unknown_field_is_told_once(cluster: Cluster) -> None:
+    """With the name of the object."""
+    with pytest.raises(ClusterError) as raised:
+        cluster.add(pod("p", scheduler="s"))
+
+    told = "manifest: Pod p: spec.scheduler: unknown field (did you mean schedulerName?)"
+    assert str(raised.value) == told
 
 
 # --- what becomes of pods -------------------------------------------------------------------------

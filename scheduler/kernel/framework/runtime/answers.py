@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from scheduler.errors import encodable
 from scheduler.kernel.framework.counting import Counting
-from scheduler.kernel.framework.events import ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.kernel.framework.events import (
+    ClusterEvent,
+    ClusterEventWithHint,
+    ObjectKind,
+    QueueingHint,
+)
 from scheduler.kernel.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Bits, Scores
 from scheduler.kernel.framework.obstacles import Obstacle
 from scheduler.kernel.framework.placements import FeasiblePlacements, Placements
@@ -237,11 +242,19 @@ def hint(answer: Any, _: Args) -> QueueingHint:
     return answer
 
 
-def events(answer: Any, _: Args) -> tuple[ClusterEventWithHint, ...]:
-    """Registrations."""
-    if not isinstance(answer, Sequence) or not all(_is_registration(each) for each in answer):
-        wrong(answer, "a sequence of ClusterEventWithHint")
-    return tuple(answer)
+def events_of(watches: Sequence[ObjectKind]) -> Check[tuple[ClusterEventWithHint, ...]]:
+    """Make a check for the registrations of a plugin that watches these kinds."""
+
+    def check(answer: Any, _: Args) -> tuple[ClusterEventWithHint, ...]:
+        if not isinstance(answer, Sequence) or not all(_is_registration(each) for each in answer):
+            wrong(answer, "a sequence of ClusterEventWithHint")
+        for each in answer:
+            kind = each.event.resource
+            if isinstance(kind, ObjectKind) and kind not in watches:
+                wrong(kind, "the resource of an event to be one of its WATCHES")
+        return tuple(answer)
+
+    return check
 
 
 def fragment(answer: Any, _: Args) -> Hashable:

@@ -110,7 +110,7 @@ class AttemptDiagnosis:
         state: the attempt's state, for PostFilter.
         unasked: nodes that fit, and that extenders were not asked about.
         num_all_nodes: nodes in the cluster, or in the placement that was tried.
-        is_limited: whether a placement was tried.
+        is_limited: whether the pod is a member of a group that is placed under constraints.
         pre_filter: the rejection of the pod as a whole, or None.
         verdicts: as in `Feasibility`.
         absent: as in `Feasibility`.

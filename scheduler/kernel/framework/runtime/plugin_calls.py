@@ -3,13 +3,15 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from inspect import isawaitable
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 from scheduler.errors import FOREIGN_ERRORS, SchedulerError, in_words
 from scheduler.kernel.framework.interface import Plugin
-from scheduler.kernel.framework.runtime.answers import Check, WrongAnswerError
+from scheduler.kernel.framework.runtime.answers import Check, WrongAnswerError, wrong
 from scheduler.kernel.framework.status import CODE_NAMES, Code, Status
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
@@ -18,6 +20,11 @@ _UNSEEN: Final = FrameworkMetrics(Instruments())
 
 FAILS_NO_ATTEMPT: Final = frozenset({"PreEnqueue", "QueueSort", "QueueingHint"})
 """The extension points whose failures fail no attempt; the caller reports them with the pod."""
+
+_AWAITABLE: Final = "an awaitable: the method must be `async def`"
+
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+"""The address of an object in its text: it would change the pod's condition at each attempt."""
 
 _EXPLAINED: Final = (WrongAnswerError, SchedulerError)
 """Errors that need no traceback: the failed attempt is logged with their message."""
@@ -158,7 +165,8 @@ class PluginCalls:
             sampled, start, status = self.sampled, self.now(), "Error"
             try:
                 async with self._time_limit(plugin.patience_seconds):
-                    answer = await method(*args)  # type: ignore[call-arg] # without keywords
+                    started: Any = method(*args)  # type: ignore[call-arg] # without keywords
+                    answer = await started if isawaitable(started) else wrong(started, _AWAITABLE)
                 checked = check(answer, args)
                 status = _status_name(checked)
             except (Exception, SystemExit) as problem:
@@ -190,9 +198,10 @@ class PluginCalls:
 
 def plugin_error(plugin: str, point: str, problem: BaseException) -> PluginError:
     """Make the error for an exception of a plugin, with its text."""
-    message = in_words(problem)
+    message = _ADDRESS.sub("", in_words(problem))
     if not isinstance(problem, WrongAnswerError):
-        message = f"{type(problem).__name__}: {message}"
+        name = type(problem).__name__
+        message = f"{name}: {message}" if message else name
     error = PluginError(plugin, point, message)
     # Set here, because some of these errors are never raised.
     error.__cause__ = problem

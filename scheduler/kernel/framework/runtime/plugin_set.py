@@ -255,12 +255,12 @@ class ProfilePlugins:
     def _events_of(self, name: str, plugin: Any) -> tuple[ClusterEventWithHint, ...]:
         register = getattr(plugin, "events_to_register", None)
         if register is None:
-            watched = (each.event_resource for each in watched_kinds(plugin))
-            everything = (ClusterEvent(each, ActionType.ALL) for each in watched)
+            everything = (ClusterEvent(each, ActionType.ALL) for each in watched_kinds(plugin))
             return (*ALL_EVENTS, *map(ClusterEventWithHint, everything))
         bound, guarded = self.calls.bound, self.calls.guarded
         wanted: tuple[ClusterEventWithHint, ...]
-        wanted = bound(plugin, "EventsToRegister", register, answers.events)()
+        check = answers.events_of(watched_kinds(plugin))
+        wanted = bound(plugin, "EventsToRegister", register, check)()
         is_trusted = name in self._trusted
         return tuple(
             replace(
