@@ -94,12 +94,12 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
             await elector.wait_leading()
             await reconciler.run()
 
-        renewing = connection.keep_fresh(
-            lambda problem: log.warning("Credentials not renewed", reason=str(problem))
-        )
         watches = [Watch(session, kind, reconciler.wake, clock) for kind in WATCHED]
         health = await serve_health(options.health_port, readiness(elector, watches))
         try:
+            renewing = connection.keep_fresh(
+                lambda problem: log.warning("Credentials not renewed", reason=str(problem))
+            )
             running = (each.run() for each in watches)
             return await _until_signalled(elector.run(), lead(), renewing, *running)
         finally:

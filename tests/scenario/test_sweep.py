@@ -337,7 +337,7 @@ def test_a_what_if_that_is_given_twice_counts_once(recorded: Path, tmp_path: Pat
     [
         (["--what-if", "add=n0"], "expected add=NODE:COUNT or remove=PATTERN"),
         (["--what-if", "add=n0:100001"], "at most 100000 nodes"),
-        (["--grid", "none.yaml"], "none.yaml cannot be read"),
+        (["--grid", "none.yaml"], "--grid none.yaml: cannot be read"),
         (["--plugin", "none:None"], "--plugin none:None: cannot be imported"),
         (["--dask", "tcp://127.0.0.1:1"], "--dask tcp://127.0.0.1:1"),
     ],
