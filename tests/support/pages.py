@@ -34,7 +34,8 @@ NOT_RUN_THERE: Final[Mapping[str, str]] = {
     r"make image( .*)?": "there is no docker in CI; e2e/test_image.py plays the Dockerfile's steps",
     r"stowage shadow.*": "watches until it is told to stop; e2e/test_shadow.py runs it",
     r"stowage run --decisions - \| vector": "not ours; tests/scenario/test_decisions.py",
-    r"kubectl -n scheduling .*": "e2e/test_operator.py, with the objects of the page",
+    r"kubectl (-n scheduling|apply -f main\.yaml).*": "e2e/test_operator.py, with the objects of "
+    "the page",
     r"stowage (what-if|capacity) --recording.*": "tests/scenario/test_what_if_of_daemons.py",
     r"stowage (what-if|capacity) --daemon.*": "as somebody the daemon knows: e2e/test_what_if.py, "
     "tests/scenario/test_what_if_of_daemons.py with its authority",
