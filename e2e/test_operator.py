@@ -910,7 +910,7 @@ def test_the_page_is_right(
     """The manifests in docs/operator.md are accepted and in force, and its commands work."""
     page = CHECKOUT / "docs" / "operator.md"
     every = [each for block in blocks(page, "yaml") for each in yaml.safe_load_all(block)]
-    # e2e/test_pages.py builds the kustomization.
+    # tests/unit/docs/test_operator_page.py reads the kustomization.
     documents = [each for each in every if each["kind"] != "Kustomization"]
     assert {each["kind"] for each in documents} == {"Scheduler", "SchedulingProfile"}
     for each in documents:
