@@ -42,6 +42,11 @@ def encodable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
+def os_reason(problem: OSError) -> str:
+    """Return the reason of an error of the operating system, without its number and path."""
+    return (problem.strerror or str(problem)).lower()
+
+
 def in_words(problem: BaseException) -> str:
     """Return the message of an exception, even if its class fails to produce one."""
     try:

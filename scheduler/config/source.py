@@ -16,6 +16,7 @@ import yaml
 
 from scheduler.config.aliases import EXCESSIVE, are_excessive
 from scheduler.config.problems import ConfigError, Path, Problem, Problems
+from scheduler.errors import os_reason
 
 Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | None"
 """A JSON value."""
@@ -61,8 +62,7 @@ def read_file(name: str) -> bytes:
     try:
         return FilePath(name).read_bytes()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(name, [Problem((), f"cannot be read: {reason}")]) from error
+        raise ConfigError(name, [Problem((), f"cannot be read: {os_reason(error)}")]) from error
 
 
 def parse(text: str | bytes, problems: Problems) -> Value:

@@ -23,7 +23,11 @@ from scheduler.daemon.client.http_connection import (
 )
 
 BROKEN: Final = (
-    *(aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError),
+    aiohttp.ClientError,
+    HttpProcessingError,
+    TimeoutError,
+    OSError,
+    ValueError,
     RuntimeError,  # a read right after the connection was closed for bytes that are not HTTP
 )
 """Errors that aiohttp raises when a connection fails or its bytes are not HTTP."""

@@ -27,6 +27,7 @@ from scheduler.daemon.serving.errors import ServingError
 from scheduler.daemon.serving.limits import LimitedReviews
 from scheduler.daemon.serving.listening import listen
 from scheduler.daemon.serving.tls import ServingTls
+from scheduler.errors import os_reason
 from scheduler.observability.logs import get_logger, verbose
 
 _SHUTDOWN_SECONDS: Final = 5.0
@@ -212,6 +213,5 @@ def _listen(options: RunOptions) -> socket.socket:
     try:
         return listen(address, port, reuse_port=options.permit_port_sharing)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         flags = f"--bind-address={address} --secure-port={port}"
-        raise ServingError(f"{flags}: cannot be listened on: {reason}") from error
+        raise ServingError(f"{flags}: cannot be listened on: {os_reason(error)}") from error

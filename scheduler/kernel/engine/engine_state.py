@@ -23,7 +23,7 @@ from scheduler.kernel.framework.runtime.answers import shape_of
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.services import PluginServices
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
-from scheduler.kernel.groups import PodGroups
+from scheduler.kernel.groups import GroupMembers, PodGroups
 from scheduler.kernel.queue import BackoffSettings, SchedulingQueue
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import EngineMetrics
@@ -136,6 +136,10 @@ class EngineState(msgspec.Struct):
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its group."""
         return bool(pod.group_name) and self.frameworks[pod.spec.scheduler_name].is_member(pod)
+
+    def group_of(self, pod: PodInfo) -> GroupMembers | None:
+        """The group of a pod as it is now; None for a pod without one."""
+        return None if self.groups is None else self.groups.of_pod(pod)
 
     def is_held(self, pod: PodInfo) -> bool:
         """Whether a pod is of a group that lacks members, or its object."""

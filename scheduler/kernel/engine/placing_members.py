@@ -303,8 +303,7 @@ class PlacingMembers:
 
     def _is_constrained(self, member: Attempt) -> bool:
         """Whether the member's group has scheduling constraints, even without a label."""
-        groups = self._core.groups
-        known = None if groups is None else groups.of_pod(member.pod)
+        known = self._core.group_of(member.pod)
         group = None if known is None else known.group
         return group is not None and group.topology_key is not None
 

@@ -21,7 +21,6 @@ from itertools import chain
 from msgspec.structs import replace
 
 from scheduler.api.pod_groups import PodGroup
-from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
@@ -103,7 +102,7 @@ class PodGroupCycle:
 
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin the group of a popped pod; return the number of members in this step."""
-        known = self._known(first.pod_info)
+        known = self._core.group_of(first.pod_info)
         # 1. All members that wait and are not gated, the most important one first.
         popped = [first] if known is None else self._popped(first, known)
         if not popped:
@@ -170,7 +169,7 @@ class PodGroupCycle:
             return
         # 5. Place each member if a node fits. The pops count as work of this step.
         self.step.spend(len(members))
-        known = self._known(members[0].pod)
+        known = self._core.group_of(members[0].pod)
         running = 0 if known is None else known.scheduled
         core, start, profile = self._core, self._core.stopwatch(), members[0].pod.spec
         choice = PlacementChoice()
@@ -185,7 +184,7 @@ class PodGroupCycle:
         if not members:
             return
         # The group may have been replaced or deleted in the meantime.
-        known = self._known(members[0].pod)
+        known = self._core.group_of(members[0].pod)
         (reason, message), found = yield from self._ended(members, choice, known)
         is_scheduled = reason == SCHEDULED
         is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
@@ -208,11 +207,6 @@ class PodGroupCycle:
                 () if found is None else tuple(victim.key for victim in found.victims),
             )
             self._note(members, attempt, ("True" if is_scheduled else "False", reason, message))
-
-    def _known(self, pod: PodInfo) -> GroupMembers | None:
-        """The group of a member as it is now; None without one."""
-        groups = self._core.groups
-        return None if groups is None else groups.of_pod(pod)
 
     def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
         """The pod that was popped, and the other members, in the order of their turns.
@@ -376,7 +370,7 @@ class PodGroupCycle:
     ) -> None:
         """Store the attempt, and write the condition of the group if it changes."""
         groups, pod = self._core.groups, members[0].pod
-        known = self._known(pod)
+        known = self._core.group_of(pod)
         if groups is None or known is None:
             return
         group, written = known.group, known.written

@@ -18,7 +18,7 @@ from scheduler.config.notices import unsupported_settings
 from scheduler.daemon.bootstrap import (
     out_of_tree_plugins,
 )
-from scheduler.errors import SchedulerError
+from scheduler.errors import SchedulerError, os_reason
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.tools.offline.configured import profiles_from_text
@@ -125,8 +125,7 @@ def input_lines() -> Iterator[bytes]:
 
 
 def _unreadable(name: str, problem: OSError) -> InputError:
-    reason = (problem.strerror or str(problem)).lower()
-    return InputError(f"{_source(name)}: cannot be read: {reason}")
+    return InputError(f"{_source(name)}: cannot be read: {os_reason(problem)}")
 
 
 def _source(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from scheduler.config.plugin_sets import IN_TREE
-from scheduler.errors import SchedulerError
+from scheduler.errors import SchedulerError, os_reason
 from scheduler.tools.cli.echo import echo
 from scheduler.tools.cli.tables import print_table
 
@@ -76,7 +76,7 @@ def new(name: str, parent: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(_filled(text, names), encoding="utf-8")
     except OSError as error:
-        _refuse(f"{error.filename}: {(error.strerror or str(error)).lower()}")
+        _refuse(f"{error.filename}: {os_reason(error)}")
     echo(f"{folder}: the plugin {plugin_class} in {module}.py. Next:")
     echo(f"  cd {folder}")
     echo("  python -m pytest")

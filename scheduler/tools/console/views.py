@@ -239,7 +239,7 @@ def _group_of(scene: Scene, explainer: Explainer, pod: PodInfo) -> GroupStanding
     """Return the progress of a group; before its first attempt, the members that fit nowhere."""
     engine = scene.engine
     standing = group_standing(pod, engine)
-    known = None if engine.core.groups is None else engine.core.groups.of_pod(pod)
+    known = engine.core.group_of(pod)
     if standing is None or known is None or standing.text:
         return standing
     waiting = [known.pending[uid] for uid in known.waiting][:_LISTED]

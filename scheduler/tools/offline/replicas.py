@@ -17,6 +17,8 @@ from scheduler.tools.offline.workload_names import STATEFUL_SET
 def pods_to_delete(pods: Sequence[PodInfo], number: int) -> list[PodInfo]:
     """Return the pods of one workload that its controller deletes, to have so many fewer.
 
+    `pods` are in the order of their creation.
+
     A StatefulSet loses its highest ordinals. Other workloads lose pods without a node first, then
     pods on the nodes with most of them, then the newest.
     """
@@ -27,7 +29,7 @@ def pods_to_delete(pods: Sequence[PodInfo], number: int) -> list[PodInfo]:
     def rank(pod: PodInfo) -> tuple[bool, int]:
         return bool(pod.node_name), -on_node[pod.node_name]
 
-    newest_first = sorted(pods, key=lambda pod: pod.pod.metadata.creation_timestamp or "~")[::-1]
+    newest_first = pods[::-1]
     return sorted(newest_first, key=rank)[:number]
 
 

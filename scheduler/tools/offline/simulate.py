@@ -111,8 +111,7 @@ class _Simulation(Driving):
 
     def _victims_of(self, pod: PodInfo) -> tuple[str, ...]:
         """Return the victims of a pod; a group's victims are returned once, with one member."""
-        groups = self.engine.core.groups
-        known = None if groups is None else groups.of_pod(pod)
+        known = self.engine.core.group_of(pod)
         group = None if known is None else known.group
         of_group = [] if group is None else self._victims.pop(group.uid, [])
         return (*self._victims.get(pod.uid, ()), *of_group)

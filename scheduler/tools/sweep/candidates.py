@@ -14,6 +14,7 @@ from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.source import parse
 from scheduler.config.walker import decode
 from scheduler.config.write import dump
+from scheduler.errors import os_reason
 from scheduler.tools.offline.reading import InputError, documents_from_text
 
 MAX_CANDIDATES: Final = 10_000
@@ -68,8 +69,8 @@ def from_directory(directory: Path) -> list[CandidateConfig]:
         paths = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)
         found = [CandidateConfig(_name_of(path), _text_of(path)) for path in paths]
     except OSError as problem:
-        reason, path = (problem.strerror or str(problem)).lower(), problem.filename or directory
-        raise InputError(f"--configs {path}: cannot be read: {reason}") from problem
+        path = problem.filename or directory
+        raise InputError(f"--configs {path}: cannot be read: {os_reason(problem)}") from problem
     if not found:
         raise InputError(f"--configs {directory}: expected files *.yaml or *.json, found none")
     return found
@@ -170,8 +171,7 @@ def _read_grid(file: Path, about: str) -> _Grid:
     try:
         text = file.read_bytes()
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise InputError(f"{about}: cannot be read: {reason}") from problem
+        raise InputError(f"{about}: cannot be read: {os_reason(problem)}") from problem
     problems = Problems()
     written = parse(text, problems)
     grid = _Grid() if problems else decode(_Grid, written, (), problems)
@@ -184,8 +184,7 @@ def _document(file: Path, about: str) -> Mapping[str, Any]:
     try:
         documents = list(documents_from_text(file.read_text("utf-8"), str(file)))
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise InputError(f"{about}: {file}: cannot be read: {reason}") from problem
+        raise InputError(f"{about}: {file}: cannot be read: {os_reason(problem)}") from problem
     except UnicodeDecodeError as problem:
         raise InputError(f"{about}: {file}: not a text in UTF-8") from problem
     match documents:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
+from scheduler.errors import os_reason
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.run import Row, Task, TaskResult
 
@@ -140,4 +141,4 @@ def _groups(rows: Iterable[Row]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _problem(path: Path, problem: OSError) -> InputError:
-    return InputError(f"{path}: {(problem.strerror or str(problem)).lower()}")
+    return InputError(f"{path}: {os_reason(problem)}")

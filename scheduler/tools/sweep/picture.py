@@ -9,6 +9,7 @@ from typing import Final
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from scheduler.errors import os_reason
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.ranking import Standing, meanings
 
@@ -48,7 +49,7 @@ def write_pictures(standings: Sequence[Standing], directory: Path, recorded: str
         written[0].write_bytes(picture.getvalue())
         written[1].write_text(page, encoding="utf-8")
     except OSError as problem:
-        raise InputError(f"{directory}: {(problem.strerror or str(problem)).lower()}") from problem
+        raise InputError(f"{directory}: {os_reason(problem)}") from problem
     return written
 
 
